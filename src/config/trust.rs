@@ -143,7 +143,8 @@ impl TrustRequest {
     ///
     /// # Errors
     ///
-    /// If it cannot be read or has mistakes: a file that cannot be parsed cannot be trusted.
+    /// If it cannot be read or has mistakes: a file that cannot be parsed cannot be trusted. If it is a script in
+    /// another folder.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let resolved = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let error = |findings| ConfigError::new(path, findings);
@@ -151,6 +152,13 @@ impl TrustRequest {
         let bytes = bytes.unwrap_or_default();
         let description = match script_extension(&resolved) {
             Some(extension) => describe_script(extension, &resolved, &bytes).map_err(error)?,
+            None if Extension::of(&resolved).is_some() => {
+                let problem = format!(
+                    "only scripts in a folder `{}` need trust; `cx run` runs any other as it is",
+                    facts::WORKSPACE_FOLDER
+                );
+                return Err(error(vec![FindingKind::NoScript(problem).into()]));
+            }
             None => describe(&resolved, &bytes).map_err(error)?,
         };
         Ok(Self { path: resolved, sha256: sha256(&bytes), description })

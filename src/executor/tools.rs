@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use super::core::Executor;
 use crate::error::Error;
+use crate::run::calls::resolve::ToolName;
 use crate::run::observer::DefinitionEvent;
-use crate::tools::catalog::ResolvedTool;
+use crate::tools::catalog::{LookUp, ResolvedTool};
 use crate::tools::direct::DirectRules;
-use crate::tools::names::{forms, is_python_identifier, python_name};
+use crate::tools::names::{SuggestionBudget, forms, is_python_identifier, python_name};
 use crate::tools::usage::IndexedServer;
 use crate::tools::{DamagedPins, KnownServer, SkillChange, Tool, ToolChange, ToolError};
 
@@ -22,7 +23,8 @@ impl Executor {
         self.inner.runtime.spawn(async move { catalog.refresh().await }).await.unwrap_or_default()
     }
 
-    /// Requests the tool lists of the servers of which none is known, as [`refresh_tools`] does.
+    /// Requests the tool lists of the servers of which none is known, or a [partial one](KnownServer::is_partial), as
+    /// [`refresh_tools`] does.
     /// Returns the names and results of those that were asked. Dropping the future ends the wait only.
     ///
     /// [`refresh_tools`]: Self::refresh_tools
@@ -48,11 +50,25 @@ impl Executor {
         known
             .map(|(name, tools)| KnownServer {
                 problem: servers.tools.catalog.list_problem(&name),
+                is_partial: servers.tools.catalog.is_partial(&name),
                 name: name.to_string(),
                 hidden: tools.iter().flatten().filter(|tool| !permits(tool)).count(),
                 tools: tools.map(|tools| tools.iter().filter(permits).map(Tool::new).collect()),
             })
             .collect()
+    }
+
+    /// The tool of this name among the [`known_tools`](Self::known_tools), by `mcp__server__tool` or `server.tool`, each
+    /// name exact or in the form of either language. `None` if it is not known, or scripts may not use it. Reads files.
+    pub fn known_tool(&self, name: &str) -> Option<Tool> {
+        let servers = self.servers();
+        let (catalog, budget) = (&servers.tools.catalog, SuggestionBudget::of_message());
+        let found = match ToolName::of_text(name) {
+            ToolName::Pair { server, tool } => catalog.look_up(&server, &tool, &budget),
+            ToolName::Full(name) => catalog.look_up_full_name(&name, &budget),
+        };
+        let LookUp::Found { tool, .. } = found else { return None };
+        servers.tools.policy.permits(&tool.server, &tool.tool).then(|| Tool::new(&tool))
     }
 
     /// The names of the [`known_tools`](Self::known_tools) and of their parameters, as scripts of both

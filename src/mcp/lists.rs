@@ -40,7 +40,7 @@ impl Connection {
         })?;
         self.has_answered.store(true, Ordering::Relaxed);
         // Without a handshake each request states the capabilities, and during this one nobody can be asked.
-        list.with_elicitation = !self.is_stateless() && self.notifications.questions().may_ask();
+        list.with_elicitation = (!self.is_stateless()).then(|| self.notifications.questions().may_ask());
         Ok(list)
     }
 

@@ -122,6 +122,10 @@ impl ToolDispatcher for McpServers {
         self.server(server).is_ok_and(|server| server.may_change_tools())
     }
 
+    fn declares_elicitation(&self, server: &str) -> bool {
+        self.server(server).is_ok_and(|server| server.settings.elicitation)
+    }
+
     fn details(&self, server: &str) -> ServerDetails {
         let mut details = ServerDetails::default();
         if let Ok(server) = self.server(server) {

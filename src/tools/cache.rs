@@ -1,6 +1,7 @@
 //! Cache of tool lists on disk, so that a new process knows the tools of servers that it has not
 //! started.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -36,6 +37,25 @@ struct Document {
     tools: Vec<ToolDefinition>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
+    /// As [`ToolList::with_elicitation`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    with_elicitation: Option<bool>,
+}
+
+impl Document {
+    /// Whether this list stays although `newer` was fetched: that of a client which may not be asked, whose tools are
+    /// all here as they are. Otherwise each `cx run` of a program would take tools from the clients with a user.
+    fn outlasts(&self, newer: &Self, now_ms: u64) -> bool {
+        let ttl = self.ttl_ms.map_or(DEFAULT_TTL, Duration::from_millis);
+        let age = now_ms.checked_sub(self.fetched_at_ms).map(Duration::from_millis);
+        let is_longer = self.with_elicitation == Some(true) && newer.with_elicitation == Some(false);
+        if !is_longer || age.is_none_or(|age| age >= ttl) {
+            return false;
+        }
+        let known: HashMap<&str, &ToolDefinition> =
+            self.tools.iter().map(|tool| (&*tool.name, tool)).collect();
+        newer.tools.iter().all(|tool| known.get(&*tool.name).is_some_and(|known| *known == tool))
+    }
 }
 
 impl CachedList {
@@ -65,8 +85,7 @@ impl ListCache {
                 tools: document.tools,
                 ttl: document.ttl_ms.map(Duration::from_millis),
                 problem: document.problem,
-                // A difference that is only found with it was recorded when the list was fetched.
-                with_elicitation: false,
+                with_elicitation: document.with_elicitation,
             }),
             fetched_at: UNIX_EPOCH + Duration::from_millis(document.fetched_at_ms),
         })
@@ -83,11 +102,13 @@ impl ListCache {
             ttl_ms: list.ttl.map(milliseconds),
             tools: list.tools.clone(),
             problem: list.problem.clone(),
+            with_elicitation: list.with_elicitation,
         };
         let newer = |old: Option<Document>| match old {
             // Another process has stored a newer list. A time in the future comes from a wrong clock and does not
             // count.
             Some(old) if (document.fetched_at_ms + 1..=now_ms).contains(&old.fetched_at_ms) => (old, ()),
+            Some(old) if old.outlasts(&document, now_ms) => (old, ()),
             _ => (document, ()),
         };
         if let Err(error) = self.store.update(&file_name(identity), VERSION, newer) {

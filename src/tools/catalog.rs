@@ -287,12 +287,13 @@ impl Catalog {
         }
     }
 
-    /// Fetches the lists of servers without a known list, concurrently.
+    /// Fetches the lists of servers without a known list, or with a partial one, concurrently.
     pub(crate) async fn fetch_missing(&self) -> Vec<(String, Result<(), ToolError>)> {
         let deadline = Instant::now() + REFRESH_TIME;
-        let missing = self.servers.iter().filter(|server| server.load().is_none());
-        let fetched = missing
-            .map(|server| async move { (server.name.to_string(), server.tools(deadline).await.map(drop)) });
+        let missing = self.servers.iter().filter(|server| server.load().is_none() || server.is_partial());
+        let fetched = missing.map(|server| async move {
+            (server.name.to_string(), server.refreshed(deadline).await.map(drop))
+        });
         join_all(fetched).await
     }
 
@@ -455,6 +456,11 @@ impl Catalog {
     /// What was left out of a server's known list, and why.
     pub(crate) fn list_problem(&self, server: &str) -> Option<String> {
         self.server(server)?.load()?.tools.list.problem.clone()
+    }
+
+    /// Whether a server's known list may lack tools that it would show this client.
+    pub(crate) fn is_partial(&self, server: &str) -> bool {
+        self.server(server).is_some_and(|server| server.is_partial())
     }
 
     /// All servers with their tools as last listed, from memory or from disk, without a request to a server.

@@ -82,7 +82,7 @@ pub(crate) fn typescript<'a>(servers: impl Iterator<Item = ServerTools<'a>>) -> 
     let mut text = format!("// The tools that scripts can call. Written by `cx types`.\n{GLOBALS}");
     let mut variables = String::new();
     let server_forms = forms(servers.iter().map(|server| server.name), typescript_name);
-    let mut members = String::new();
+    let (mut members, mut full_names) = (String::new(), String::new());
     for (position, (server, form)) in servers.iter().zip(&server_forms).enumerate() {
         // A generated name, because two servers' names can have the same identifier.
         let interface = format!("McpServer{}", position + 1);
@@ -95,6 +95,7 @@ pub(crate) fn typescript<'a>(servers: impl Iterator<Item = ServerTools<'a>>) -> 
         if let Some(form) = form {
             let _ = writeln!(members, "  readonly {}: {typed};", property(form));
         }
+        let _ = writeln!(full_names, "  & CxFullNames<{}, {typed}>", string(server.name));
         let Some(tools) = &server.tools else {
             let module = string(&format!("mcp:{}", server.name));
             let _ = write!(text, "\n// Its tools are not known yet.\ndeclare module {module};\n");
@@ -135,7 +136,8 @@ pub(crate) fn typescript<'a>(servers: impl Iterator<Item = ServerTools<'a>>) -> 
             exports.text
         );
     }
-    let _ = write!(text, "\ndeclare const tools: {{\n{members}}};\n{variables}");
+    // The end on a line of its own, so that another server changes no line of the others.
+    let _ = write!(text, "\ndeclare const tools: {{\n{members}}}\n{full_names};\n{variables}");
     text
 }
 

@@ -89,15 +89,15 @@ pub struct ToolList {
     pub ttl: Option<Duration>,
     /// What was left out of the list, and why; `None` if nothing was.
     pub problem: Option<String>,
-    /// Whether the server was told that it may ask the user questions (elicitation). Some servers list more tools
-    /// then, so that a tool which another list lacks is not gone.
-    pub with_elicitation: bool,
+    /// Whether the server was told that it may ask the user questions (elicitation); `None` if it was told neither.
+    /// Some servers list more tools then, so that a tool which another list lacks is not gone.
+    pub with_elicitation: Option<bool>,
 }
 
 impl ToolList {
     /// A list without a specified lifetime.
     pub fn new(tools: Vec<ToolDefinition>) -> Self {
-        Self { tools, ttl: None, problem: None, with_elicitation: false }
+        Self { tools, ttl: None, problem: None, with_elicitation: None }
     }
 }
 
@@ -406,6 +406,12 @@ pub trait ToolDispatcher: Send + Sync + 'static {
     /// that calls a tool which is not in the list fails for certain, and is refused before it runs. Must not block.
     fn may_change_tools(&self, _server: &str) -> bool {
         true
+    }
+
+    /// Whether `server` is told that it may ask the user questions. A stored list of a client that may not be asked
+    /// is out of date then: it [can lack tools](ToolList::with_elicitation). Must not block.
+    fn declares_elicitation(&self, _server: &str) -> bool {
+        false
     }
 
     /// The tools of `server`, if they are known without waiting. Must not block.

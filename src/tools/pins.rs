@@ -69,6 +69,10 @@ struct ServerPins {
     /// asked](ToolList::with_elicitation). A list of another client may lack some of the tools.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     with_elicitation: bool,
+    /// Whether all lists that were compared with them were those of clients which may not be asked. The first list of
+    /// another client can have tools that no client was shown before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    without_elicitation: bool,
 }
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -174,7 +178,9 @@ impl Pins {
         let known = self.read(server)?;
         let pins = compare(known.clone(), server, list);
         let is_known = known.is_some_and(|known| {
-            known.tools == pins.tools && known.with_elicitation == pins.with_elicitation
+            known.tools == pins.tools
+                && known.with_elicitation == pins.with_elicitation
+                && known.without_elicitation == pins.without_elicitation
         });
         let pins = if is_known {
             pins
@@ -273,17 +279,23 @@ fn new_differences(known: &ServerPins, pins: &ServerPins) -> Vec<String> {
 
 /// The pins after `list` was seen.
 fn compare(known: Option<ServerPins>, server: &str, list: &ToolList) -> ServerPins {
+    let (asked, not_asked) = (list.with_elicitation == Some(true), list.with_elicitation == Some(false));
     let Some(mut pins) = known else {
         let pin = |tool: &ToolDefinition| {
             (tool.name.clone(), Pin { pinned: Some(tool.clone()), seen: Seen::AsPinned })
         };
         let tools = list.tools.iter().map(pin).collect();
-        let with_elicitation = list.with_elicitation;
-        return ServerPins { server: server.to_owned(), tools, damaged: None, with_elicitation };
+        let server = server.to_owned();
+        let (with_elicitation, without_elicitation) = (asked, not_asked);
+        return ServerPins { server, tools, damaged: None, with_elicitation, without_elicitation };
     };
-    pins.with_elicitation |= list.with_elicitation;
+    // The tools that only clients which may be asked are shown are pinned with their first list, as the others were
+    // with theirs. Only if every list before was told of no user: what a server answers does not bring this about.
+    let shows_more = pins.without_elicitation && asked;
+    pins.with_elicitation |= asked;
+    pins.without_elicitation &= not_asked;
     // A tool that this list lacks may be one that only clients which may be asked are shown.
-    if list.with_elicitation == pins.with_elicitation {
+    if asked == pins.with_elicitation {
         let present: HashSet<&str> = list.tools.iter().map(|tool| &*tool.name).collect();
         pins.tools.retain(|name, pin| {
             if !present.contains(&**name) {
@@ -294,7 +306,8 @@ fn compare(known: Option<ServerPins>, server: &str, list: &ToolList) -> ServerPi
         });
     }
     for tool in &list.tools {
-        let pin = pins.tools.entry(tool.name.clone()).or_insert(Pin { pinned: None, seen: Seen::AsPinned });
+        let new = || Pin { pinned: shows_more.then(|| tool.clone()), seen: Seen::AsPinned };
+        let pin = pins.tools.entry(tool.name.clone()).or_insert_with(new);
         let is_same = pin.pinned.as_ref().is_some_and(|pinned| fingerprint(pinned) == fingerprint(tool));
         pin.seen = if is_same { Seen::AsPinned } else { Seen::Different(Box::new(tool.clone())) };
     }

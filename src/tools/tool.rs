@@ -36,6 +36,9 @@ pub struct KnownServer {
     pub hidden: usize,
     /// What was left out of the tools, and why; `None` if nothing was.
     pub problem: Option<String>,
+    /// Whether the list is that of a client whose user the server may not ask, as of `cx run` without a terminal, so
+    /// that the server may show this one [more tools](crate::ToolList::with_elicitation).
+    pub is_partial: bool,
 }
 
 impl Tool {

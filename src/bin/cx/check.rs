@@ -5,7 +5,7 @@ mod repeated;
 use std::ops::Range;
 
 use cx::text::one_line;
-use cx::{Checked, Executor, ExecutorBuilder, Finding, FindingCode, Language, Script, Severity};
+use cx::{Checked, ErrorCode, Executor, ExecutorBuilder, Finding, FindingCode, Language, Script, Severity};
 use serde_json::json;
 
 use crate::args::CheckArguments;
@@ -78,6 +78,30 @@ pub(crate) fn run(mut arguments: CheckArguments) -> anyhow::Result<ExitStatus> {
         diagnostic::print_note(&summary(&name, &findings, from_types.len()));
     }
     Ok(status(&findings, from_types.len()))
+}
+
+/// The syntax errors of a script. None if the configuration cannot be read, which says nothing about the script.
+///
+/// # Errors
+///
+/// If there can be no executor.
+pub(crate) fn syntax_errors(text: &str, language: Language) -> anyhow::Result<Vec<Finding>> {
+    let Ok(mut config) = setup::load(Vec::new()) else { return Ok(Vec::new()) };
+    config.audit = None;
+    let executor = run::builder(config, language, None)?.build()?;
+    let script = match language {
+        Language::Python => Script::python(text),
+        _ => Script::typescript(text),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let checked = runtime.block_on(async {
+        let checked = executor.check_offline(script).await;
+        executor.close().await;
+        checked
+    });
+    let mut findings = checked?.findings;
+    findings.retain(|finding| finding.code == FindingCode::Script(ErrorCode::SyntaxError));
+    Ok(findings)
 }
 
 /// Checks the types of the part of `text` that is the program.

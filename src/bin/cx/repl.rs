@@ -1,6 +1,7 @@
 //! `cx repl`: a prompt whose inputs are scripts.
 
 mod complete;
+mod earlier;
 mod lines;
 mod pieces;
 mod table;
@@ -21,6 +22,7 @@ use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::complete::{NameCompleter, Names};
+use self::earlier::EarlierNames;
 use self::lines::{PlainLines, Typed};
 use crate::args::{ReplArguments, ScriptLanguage};
 use crate::console::Console;
@@ -133,6 +135,7 @@ impl Session {
         }
         let mut last: Option<Json> = None;
         let mut has_tables = true;
+        let mut earlier = EarlierNames::default();
         let mut status = ExitStatus::Success;
         loop {
             // The prompt is drawn on the terminal directly, after earlier output was written.
@@ -157,6 +160,12 @@ impl Session {
                 _ => {
                     let result = runtime.block_on(self.run(&input, last.clone()))?;
                     self.print(&result, has_tables)?;
+                    let explanation =
+                        result.error().and_then(|error| earlier.explain(&error.message, self.language));
+                    if let Some(explanation) = explanation {
+                        diagnostic::print_note(&explanation);
+                    }
+                    earlier.add(&input);
                     if let Some(value) = self.value(&result) {
                         self.names.lock().set_last(value.value().cloned().unwrap_or(Value::Null));
                         last = Some(value.clone());

@@ -13,10 +13,13 @@ use crate::args::ScriptsCommand;
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
 use crate::text::shown_path;
-use crate::{setup, source};
+use crate::{check, diagnostic, setup, source};
 
 /// Maximum characters of a description in a list.
 const MAX_DESCRIPTION: usize = 90;
+
+/// Fields of schemas, which a script may read of its own.
+const SCHEMA_KEYS: [&str; 5] = ["additionalProperties", "description", "properties", "required", "type"];
 
 /// Lists, shows, saves or removes scripts.
 ///
@@ -33,9 +36,23 @@ pub(crate) fn run(command: ScriptsCommand) -> anyhow::Result<ExitStatus> {
         }
         ScriptsCommand::Save { file, name, description, replace } => {
             let request = request(&file, name, description, replace)?;
+            request.check().map_err(|error| explained(error, &library))?;
+            let errors = check::syntax_errors(&request.code, request.language)?;
+            if !errors.is_empty() {
+                diagnostic::print_findings(&errors, &shown_path(&file));
+                diagnostic::print_note("nothing was saved: the script cannot be compiled");
+                return Ok(ExitStatus::Failed);
+            }
             let name = request.name.clone();
+            let reads_schema = request.language == Language::TypeScript && reads_schema(&request.code);
             let path = library.save(request).map_err(|error| explained(error, &library))?;
             print_text(&format!("saved as {}; `cx run {name}` runs it", shown_path(&path)))?;
+            if reads_schema {
+                diagnostic::print_warning(
+                    "`input` in this script is the schema that it exports: read the input from `inputs`, or from the \
+                     parameter of an exported function",
+                );
+            }
         }
         ScriptsCommand::Remove { name } => {
             library.remove(&name).map_err(|error| explained(error, &library))?;
@@ -84,6 +101,23 @@ fn request(
     let mut request = SaveRequest::new(name, language, source::read_file(file, "the script")?);
     (request.description, request.replace) = (description, replace);
     Ok(request)
+}
+
+/// Whether a script that exports its schema as `input` seems to read its input by that name, which would be
+/// undefined. A parameter of that name may be meant, so that it is not said then.
+fn reads_schema(source: &str) -> bool {
+    let is_exported = source.lines().any(|line| line.starts_with("export const input"));
+    if !is_exported || source.contains("(input") {
+        return false;
+    }
+    let is_of_name = |character: char| character.is_alphanumeric() || matches!(character, '_' | '$');
+    let reads_field = source.match_indices("input.").any(|(at, found)| {
+        let before = source[..at].chars().next_back();
+        let field = source[at + found.len()..].split(|character| !is_of_name(character)).next();
+        !before.is_some_and(|before| is_of_name(before) || before == '.')
+            && field.is_some_and(|field| !field.is_empty() && !SCHEMA_KEYS.contains(&field))
+    });
+    reads_field || source.contains("} = input;")
 }
 
 fn list(library: &ScriptLibrary, is_json: bool) -> anyhow::Result<()> {

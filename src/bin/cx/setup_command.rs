@@ -329,7 +329,7 @@ fn answer<T>(answered: Result<T, InquireError>) -> anyhow::Result<Option<T>> {
 fn render_survey(survey: &Survey) -> String {
     let mut text = String::new();
     if survey.clients.is_empty() {
-        text.push_str("no MCP client was found: docs/clients.md says how each is configured\n");
+        text.push_str("no MCP client was found; `cx config show` names the files for servers\n");
     }
     for client in &survey.clients {
         // Writing to a string cannot fail.
@@ -406,17 +406,17 @@ fn render_savings(savings: &Savings, plan: &Plan, took_out: bool) -> String {
     let after = savings.cx;
     if before > after {
         let percent = 100 - after * 100 / before;
-        let when =
-            if took_out { "now" } else { "once the servers are taken out of the clients (--take-out)" };
+        let when = if took_out { "" } else { ", once the servers are taken out of the clients (--take-out)" };
+        // Not "before": the servers of several clients were never in one conversation.
         let _ = writeln!(
             text,
-            "tool definitions in the context of each conversation: {before} tokens before, {after} {when}: \
+            "the definitions of all these tools in a conversation: {before} tokens without cx, {after} with it{when}: \
              {percent} % less"
         );
     } else if before > 0 {
         let _ = writeln!(
             text,
-            "tool definitions in the context of each conversation: {before} tokens before, {after} with cx: \
+            "the definitions of all these tools in a conversation: {before} tokens without cx, {after} with it: \
              with so few tools it saves nothing there"
         );
     }

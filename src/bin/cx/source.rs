@@ -74,6 +74,10 @@ fn read_named(named: &Path, asked: Option<ScriptLanguage>) -> anyhow::Result<Sou
         let (text, name, language) = read_script(named, asked)?;
         return Ok(Source { text, name, language, saved: None });
     };
+    if asked.is_some_and(|asked| of_argument(asked) != saved.language) {
+        let language = if saved.language == Language::Python { "Python" } else { "TypeScript" };
+        bail!("the saved script `{}` is {language}: leave out `--lang`", saved.name);
+    }
     if named.exists() {
         let name = named.display();
         diagnostic::print_note(&format!("`{name}` is the saved script; `./{name}` is the file"));

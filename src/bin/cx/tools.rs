@@ -151,7 +151,13 @@ fn show(source: &ToolsSource, name: &str) -> anyhow::Result<ExitStatus> {
         .iter()
         .filter(|tool| [tool.path(), tool.full_name(), shown_tool(tool)].iter().any(|known| known == name))
         .collect();
-    let [tool] = matches[..] else {
+    // As a script has it, `tools.files.readFile`.
+    let written = match matches[..] {
+        [_] => None,
+        _ => executor.known_tool(name.strip_prefix("tools.").unwrap_or(name)),
+    };
+    let found = if let [tool] = matches[..] { Some(tool) } else { written.as_ref() };
+    let Some(tool) = found else {
         let near = executor.search_known_tools(name, 3);
         let near: Vec<String> = near.iter().map(|tool| format!("`{}`", shown_tool(tool))).collect();
         let hint = if near.is_empty() {

@@ -42,14 +42,31 @@ impl Problem {
 const OPEN: &str = "export {};\nasync function __script() {\n";
 const OPEN_LINES: u32 = 2;
 
+/// The libraries are those of a worker of the web: what scripts have of the web, and no `document` or `alert`.
 const TSCONFIG: &str = r#"{
   "compilerOptions": {
     "target": "esnext", "module": "esnext", "moduleResolution": "bundler", "moduleDetection": "force",
-    "lib": ["esnext"], "types": [], "strict": true, "noImplicitAny": false, "noEmit": true, "skipLibCheck": true,
+    "lib": ["esnext", "webworker", "webworker.iterable", "webworker.asynciterable"], "types": [],
+    "strict": true, "useUnknownInCatchVariables": false, "noEmit": true, "skipLibCheck": true,
     "allowUnreachableCode": true, "allowUnusedLabels": true, "experimentalDecorators": false
   },
-  "files": ["cx.d.ts", "script.ts"]
+  "files": ["cx.d.ts", "modules.d.ts", "script.ts"]
 }"#;
+
+/// What an editor has of Node's own declarations, if they are installed.
+const MODULES: &str = include_str!("typecheck/modules.d.ts");
+
+/// A `return` at the top level of a module, and a namespace in the function around a script.
+const ALLOWED_IN_TYPESCRIPT: [&str; 2] = ["TS1108", "TS1235"];
+
+/// Whether the code is one of those for types that are not written and can be anything, from TS7005 to TS7057. Scripts
+/// need not write them. With `noImplicitAny` off there are none, and an empty list can have no items.
+fn is_of_implicit_types(code: &str) -> bool {
+    code.len() == 6 && code.starts_with("TS7")
+}
+
+/// What `tsc` proposes to install is nothing that a script could use.
+const PROPOSAL: &str = " Do you need to ";
 
 /// Checks a TypeScript script with `tsc`.
 ///
@@ -65,19 +82,27 @@ pub(crate) fn typescript(declarations: &str, script: &str) -> anyhow::Result<Vec
         false => (format!("{OPEN}{script}\n}}\nvoid __script;\n"), OPEN_LINES),
     };
     write(path, "cx.d.ts", declarations)?;
+    write(path, "modules.d.ts", MODULES)?;
     write(path, "script.ts", &text)?;
     write(path, "tsconfig.json", TSCONFIG)?;
     let printed = perform("tsc", &["--pretty", "false", "-p", "tsconfig.json"], path)?;
     let mut problems: Vec<Problem> = Vec::new();
+    let mut is_left_out = true;
     for line in printed.lines() {
-        if let Some(mut problem) = tsc_problem(line) {
+        if line.starts_with(' ') {
+            // It continues the problem before it.
+            if let (Some(last), false) = (problems.last_mut(), is_left_out) {
+                last.message = sentences([&*last.message, line].into_iter());
+            }
+            continue;
+        }
+        let found = tsc_problem(line);
+        is_left_out = found.is_none();
+        if let Some(mut problem) = found {
             problem.line = problem.line.saturating_sub(lines_before).max(1);
             problems.push(problem);
         } else if line.starts_with("error ") {
             bail!("`tsc` failed: {line}");
-        } else if let (Some(last), true) = (problems.last_mut(), line.starts_with(' ')) {
-            last.message.push_str("; ");
-            last.message.push_str(line.trim());
         }
     }
     problems.truncate(MAX_PROBLEMS);
@@ -91,10 +116,10 @@ fn tsc_problem(line: &str) -> Option<Problem> {
     let (location, rest) = rest.split_once("): error ")?;
     let (line, column) = location.split_once(',')?;
     let (code, message) = rest.split_once(": ")?;
-    // A `return` at the top level of a module.
-    if code == "TS1108" {
+    if ALLOWED_IN_TYPESCRIPT.contains(&code) || is_of_implicit_types(code) {
         return None;
     }
+    let message = message.split_once(PROPOSAL).map_or(message, |(message, _)| message);
     Some(Problem {
         code: code.to_owned(),
         message: message.to_owned(),
@@ -108,6 +133,13 @@ const PYRIGHT: &str = r#"{
   "include": ["script.py"], "typeCheckingMode": "standard", "pythonVersion": "3.14",
   "reportAttributeAccessIssue": true, "reportMissingModuleSource": false, "reportUnusedCoroutine": true
 }"#;
+
+/// The packages of scripts besides the standard library, and the modules of cx that are not in the stubs.
+#[rustfmt::skip]
+const PACKAGES: [&str; 18] = [
+    "attr", "attrs", "bs4", "dateutil", "jmespath", "jsonschema", "mcp", "mcp_tools", "more_itertools", "packaging",
+    "pyrsistent", "sortedcontainers", "soupsieve", "tabulate", "typing_extensions", "tzdata", "xmltodict", "yaml",
+];
 
 /// Checks a Python script with `pyright`.
 ///
@@ -128,21 +160,40 @@ pub(crate) fn python(stubs: &[(&'static str, String)], script: &str) -> anyhow::
     let found = report["generalDiagnostics"].as_array().cloned().unwrap_or_default();
     let problem = |one: &Value| {
         let message = one["message"].as_str()?;
-        // At the top level of a script both are allowed.
-        let is_allowed = ["\"await\" allowed only", "\"return\" can be used only"];
-        if one["severity"] != "error" || is_allowed.iter().any(|start| message.starts_with(start)) {
+        if one["severity"] != "error" || is_allowed_in_python(message) {
             return None;
         }
         let start = &one["range"]["start"];
         let from_one = |name: &str| u32::try_from(start[name].as_u64()?).ok()?.checked_add(1);
         Some(Problem {
             code: one["rule"].as_str().unwrap_or("pyright").to_owned(),
-            message: message.lines().map(str::trim).collect::<Vec<_>>().join("; "),
+            message: sentences(message.lines()),
             line: from_one("line")?,
             column: from_one("character")?,
         })
     };
     Ok(found.iter().filter_map(problem).take(MAX_PROBLEMS).collect())
+}
+
+/// Whether pyright complains about what scripts may do: `await`, `return`, `async for` and `async with` at the top
+/// level, and imports of modules that the interpreter has and pyright does not know.
+fn is_allowed_in_python(message: &str) -> bool {
+    let at_top_level =
+        ["\"await\" allowed only", "\"return\" can be used only", "Use of \"async\" not allowed outside"];
+    if at_top_level.iter().any(|start| message.starts_with(start)) {
+        return true;
+    }
+    let module =
+        message.strip_prefix("Import \"").and_then(|rest| rest.split_once("\" could not be resolved"));
+    module.is_some_and(|(module, _)| PACKAGES.contains(&module.split('.').next().unwrap_or(module)))
+}
+
+/// The lines of a message as one line.
+fn sentences<'a>(lines: impl Iterator<Item = &'a str>) -> String {
+    let lines: Vec<&str> = lines.map(str::trim).filter(|line| !line.is_empty()).collect();
+    let Some((last, others)) = lines.split_last() else { return String::new() };
+    let others = others.iter().map(|line| format!("{}: ", line.trim_end_matches('.')));
+    others.chain([(*last).to_owned()]).collect()
 }
 
 fn write(directory: &Path, name: &str, text: &str) -> anyhow::Result<()> {

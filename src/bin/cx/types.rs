@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context as _, bail};
 use cx::command::{open_regular, read_regular};
 use cx::text::one_line;
-use cx::{Config, ConfigFiles, Executor, ToolError};
+use cx::{Config, ConfigFiles, Executor, KnownServer, ToolError};
 
 use crate::args::{ScriptLanguage, TypesArguments};
 use crate::exit::ExitStatus;
@@ -88,7 +88,8 @@ impl Declarations {
 /// failure is a warning.
 fn declarations(arguments: &TypesArguments, config: Config, asks: bool) -> anyhow::Result<Declarations> {
     let executor = setup::builder_for_tools(config).warm_instances(0).build()?;
-    let unknown = || executor.known_tools().into_iter().filter(|server| server.tools.is_none());
+    let is_unknown = |server: &KnownServer| server.tools.is_none() || server.is_partial;
+    let unknown = || executor.known_tools().into_iter().filter(is_unknown);
     let asked: Vec<String> = match (arguments.source.refresh, asks) {
         (true, _) => executor.server_names(),
         (false, true) => unknown().map(|server| server.name).collect(),
@@ -179,6 +180,12 @@ fn make_directory(out: &Path, files: &[(PathBuf, String)]) -> anyhow::Result<()>
     if files.iter().any(|(path, _)| path == out) {
         return Ok(());
     }
+    anyhow::ensure!(
+        out.is_dir() || !out.exists(),
+        "`{}` is a file, and {} files are written: name a directory",
+        out.display(),
+        files.len()
+    );
     fs::create_dir_all(out).with_context(|| format!("failed to make the directory `{}`", out.display()))
 }
 

@@ -37,6 +37,13 @@ pub(super) struct FrontMatter {
 ///
 /// Why the block cannot be used.
 pub(super) fn read(source: &str, extension: Extension) -> Result<FrontMatter, String> {
+    if beginning(source).lines().next().is_some_and(|line| line.trim_end() == FENCE) {
+        let form = match extension {
+            Extension::Py => "put it into the docstring, or `# ` before each of its lines",
+            _ => "put `// ` before each of its lines",
+        };
+        return Err(format!("its front matter stands outside of a comment: {form}"));
+    }
     let lines = leading_text(source, extension);
     let mut lines = lines.iter().map(String::as_str).skip_while(|line| line.trim().is_empty());
     let first = lines.next().map(str::trim_end);
@@ -118,12 +125,17 @@ pub(super) fn value(node: &Node) -> Value {
     }
 }
 
-/// The lines of the comment at the top of a script, without comment marks, or the lines of its docstring.
-fn leading_text(source: &str, extension: Extension) -> Vec<String> {
+/// The source from its first line that has text and names no interpreter.
+fn beginning(source: &str) -> &str {
     let source = source.strip_prefix('\u{feff}').unwrap_or(source);
     let source =
         if source.starts_with("#!") { source.split_once('\n').map_or("", |(_, rest)| rest) } else { source };
-    let source = source.trim_start();
+    source.trim_start()
+}
+
+/// The lines of the comment at the top of a script, without comment marks, or the lines of its docstring.
+fn leading_text(source: &str, extension: Extension) -> Vec<String> {
+    let source = beginning(source);
     let quotes = if extension == Extension::Py { ["\"\"\"", "'''"] } else { ["/**", "/*"] };
     for open in quotes {
         let close = if extension == Extension::Py { open } else { "*/" };

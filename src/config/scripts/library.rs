@@ -57,6 +57,22 @@ impl SaveRequest {
         let (name, code) = (name.into(), code.into());
         Self { name, language, code, description: None, input: None, replace: false }
     }
+
+    /// Checks the name, the size and what the source says about itself, as [`ScriptLibrary::save`] does.
+    ///
+    /// # Errors
+    ///
+    /// [`ScriptsError::Invalid`].
+    pub fn check(&self) -> Result<(), ScriptsError> {
+        compose(self, self.extension()).map(drop)
+    }
+
+    fn extension(&self) -> Extension {
+        match self.language {
+            Language::TypeScript => Extension::Ts,
+            Language::Python => Extension::Py,
+        }
+    }
 }
 
 /// Why a saved script cannot be used or changed.
@@ -181,10 +197,7 @@ impl ScriptLibrary {
     pub fn save(&self, request: SaveRequest) -> Result<PathBuf, ScriptsError> {
         let no_folder = || io::Error::new(io::ErrorKind::NotFound, "HOME is not set");
         let folder = self.user.as_ref().ok_or_else(no_folder)?;
-        let extension = match request.language {
-            Language::TypeScript => Extension::Ts,
-            Language::Python => Extension::Py,
-        };
+        let extension = request.extension();
         let text = compose(&request, extension)?;
         let saved = folder.save(&request.name, extension, &text, request.replace);
         // Makes the saved script callable immediately.

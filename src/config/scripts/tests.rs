@@ -70,6 +70,19 @@ fn a_front_matter_in_each_form() {
     }
 }
 
+/// As files of Markdown and other programs' skills begin; no source in either language can.
+#[test]
+fn a_front_matter_outside_of_a_comment_is_named() {
+    let problem = |extension, source| facts("a", extension, source).unwrap_err();
+    let matter = "---\ndescription: Counts\n---\nreturn 1\n";
+    for source in [matter.to_owned(), format!("#!/usr/bin/env cx\n\n{matter}")] {
+        let said = problem(Extension::Ts, &source);
+        assert_eq!(said, "its front matter stands outside of a comment: put `// ` before each of its lines");
+    }
+    let said = problem(Extension::Py, matter);
+    assert!(said.ends_with("put it into the docstring, or `# ` before each of its lines"), "{said}");
+}
+
 #[test]
 fn without_one_the_first_line_describes() {
     let described = |extension, source| facts("a", extension, source).unwrap().0;

@@ -121,12 +121,12 @@ impl Plan {
         let own = own_file(survey)?;
         let mut plan = Self { changes: Vec::new(), servers: Vec::new(), notes: Vec::new() };
         let reset = choices.existing == Existing::Reset;
-        let mut known = if reset { BTreeMap::new() } else { own.servers.clone() };
+        let mut known = Known::new(if reset { BTreeMap::new() } else { own.servers.clone() });
         let mut edit = Edit::default();
         for (list, server) in chosen(survey, choices) {
             let name_in_cx = plan.place(&list, server, choices.existing, &mut known, &mut edit);
             if let Some(name) = &name_in_cx {
-                plan.note_rename(&list, &server.name, name);
+                known.stands_for.insert((list.clone(), name.clone()));
             }
             if let (Some(name), Some(entry)) = (&name_in_cx, &server.entry) {
                 plan.note_inherited(name, entry, &own.path, &survey.environment);
@@ -135,7 +135,8 @@ impl Plan {
         }
         plan.note_directories();
         if reset {
-            edit.remove = own.servers.keys().filter(|name| !known.contains_key(*name)).cloned().collect();
+            edit.remove =
+                own.servers.keys().filter(|name| !known.servers.contains_key(*name)).cloned().collect();
             edit.set.retain(|(name, entry)| own.servers.get(name) != entry.as_object());
         }
         plan.change_own(&own, edit)?;
@@ -160,7 +161,7 @@ impl Plan {
         list: &ServerList,
         server: &FoundServer,
         existing: Existing,
-        known: &mut BTreeMap<String, Map<String, Value>>,
+        known: &mut Known,
         edit: &mut Edit,
     ) -> Option<String> {
         let title = title(list.client);
@@ -184,9 +185,21 @@ impl Plan {
         let named_after = directory.map(|name| name.to_string_lossy().into_owned());
         let named_after = named_after.into_iter().chain([list.client.to_owned()]);
         let longer: Vec<String> = named_after.map(|other| valid_name(&format!("{name}-{other}"))).collect();
-        for name in std::iter::once(name).chain(longer) {
-            match known.get(&name) {
-                Some(same) if is_same(same, &entry) => return Some(name),
+        let names: Vec<String> = std::iter::once(name).chain(longer).collect();
+        let is_there = |name: &String| known.servers.get(name).is_some_and(|same| is_same(same, &entry));
+        if !names.iter().any(is_there)
+            && let Some(same) = known.same(&entry, list)
+        {
+            let name = &server.name;
+            self.notes.push(format!("`{name}` of {title} is `{same}` in cx: both start or reach the same"));
+            return Some(same.to_owned());
+        }
+        for name in names {
+            match known.servers.get(&name) {
+                Some(same) if is_same(same, &entry) => {
+                    self.note_rename(list, &server.name, &name);
+                    return Some(name);
+                }
                 Some(_) => {}
                 None if existing == Existing::Keep => {
                     let note = format!("`{name}` of {title} is not in cx's configuration, which is kept");
@@ -194,7 +207,7 @@ impl Plan {
                     return None;
                 }
                 // With one more nothing of the file could be used.
-                None if known.len() >= MAX_SERVERS => {
+                None if known.servers.len() >= MAX_SERVERS => {
                     let note = format!(
                         "{title}: `{}` is left where it is: cx has {MAX_SERVERS} servers",
                         server.name
@@ -205,6 +218,7 @@ impl Plan {
                 None => {
                     known.insert(name.clone(), entry.clone());
                     edit.set.push((name.clone(), Value::Object(entry)));
+                    self.note_rename(list, &server.name, &name);
                     return Some(name);
                 }
             }
@@ -215,7 +229,7 @@ impl Plan {
         None
     }
 
-    /// Notes that a server gets another name in cx, and why.
+    /// Notes that a server gets another name in cx, and why, if it is not that of the same server.
     fn note_rename(&mut self, list: &ServerList, name: &str, name_in_cx: &str) {
         if name == name_in_cx {
             return;
@@ -370,9 +384,52 @@ fn chosen<'a>(
     all.filter(move |(list, server)| chosen.contains(&(list, server.name.as_str())))
 }
 
+/// What says which server an entry of cx's own file is.
+const DEFINITION: [&str; 6] = ["command", "args", "env", "cwd", "url", "headers"];
+
 /// Whether two entries of cx's own file are the same server: they start or reach the same, whatever their rules are.
 fn is_same(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
-    ["command", "args", "env", "cwd", "url", "headers"].iter().all(|key| one.get(*key) == other.get(*key))
+    DEFINITION.iter().all(|key| one.get(*key) == other.get(*key))
+}
+
+/// The servers that cx has after the change.
+struct Known {
+    /// Their entries, by name.
+    servers: BTreeMap<String, Map<String, Value>>,
+    /// The first name of each definition.
+    names: HashMap<String, String>,
+    /// The names that stand for a server of a list already.
+    stands_for: HashSet<(ServerList, String)>,
+}
+
+impl Known {
+    fn new(servers: BTreeMap<String, Map<String, Value>>) -> Self {
+        let mut known = Self { servers: BTreeMap::new(), names: HashMap::new(), stands_for: HashSet::new() };
+        for (name, entry) in servers {
+            known.insert(name, entry);
+        }
+        known
+    }
+
+    fn insert(&mut self, name: String, entry: Map<String, Value>) {
+        if entry.contains_key("command") || entry.contains_key("url") {
+            self.names.entry(definition(&entry)).or_insert_with(|| name.clone());
+        }
+        self.servers.insert(name, entry);
+    }
+
+    /// The name of the server that is the same under another name, as another client has it. A list that has a server
+    /// twice wants it twice.
+    fn same(&self, entry: &Map<String, Value>, list: &ServerList) -> Option<&str> {
+        let name = self.names.get(&definition(entry))?;
+        let is_taken = self.stands_for.contains(&(list.clone(), name.clone()));
+        (!is_taken).then_some(name.as_str())
+    }
+}
+
+/// The definition of an entry, as text.
+fn definition(entry: &Map<String, Value>) -> String {
+    Value::from_iter(DEFINITION.map(|key| entry.get(key).cloned().unwrap_or_default())).to_string()
 }
 
 /// cx's own file of this user: the existing one, else the one that would be read.

@@ -329,6 +329,43 @@ fn v_616_cx_gets_no_more_servers_than_it_can_have() {
     assert_eq!(after["mcpServers"].as_object().unwrap().len(), 201, "200 servers, and cx");
 }
 
+/// Clients have the server of one program under names of their own.
+#[test]
+fn a_server_with_two_names_is_one_server() {
+    let home = tempfile::tempdir().unwrap();
+    let of = |list: serde_json::Value| json!({ "mcpServers": list }).to_string();
+    let memory = json!({ "command": "memory", "args": ["-y"] });
+    write(&home.path().join(".cursor/mcp.json"), &of(json!({ "memory": memory, "notes": memory })));
+    let other = json!({ "command": "memory", "args": ["-n"] });
+    let windsurf = of(json!({ "graph": memory, "twice": memory, "third": memory, "other": other }));
+    write(&home.path().join(".codeium/windsurf/mcp_config.json"), &windsurf);
+    let workspace = home.path().join("work");
+    fs::create_dir(&workspace).unwrap();
+    let survey = Survey::of(&workspace, Environment::of([("HOME", home.path().to_str().unwrap())]));
+    let mut choices = Choices::new("cx");
+    let servers = survey.lists().flat_map(|(list, servers)| {
+        servers.iter().map(move |server| (list.clone(), server.name.clone())).collect::<Vec<_>>()
+    });
+    choices.servers = servers.collect();
+    let plan = Plan::new(&survey, &choices).unwrap();
+    let placed: Vec<(&str, &str)> = plan
+        .servers
+        .iter()
+        .map(|server| (server.name.as_str(), server.name_in_cx.as_deref().unwrap()))
+        .collect();
+    // One list that has it several times keeps them.
+    let expected = [
+        ("memory", "memory"),
+        ("notes", "notes"),
+        ("graph", "memory"),
+        ("twice", "twice"),
+        ("third", "third"),
+        ("other", "other"),
+    ];
+    assert_eq!(placed, expected, "{:?}", plan.notes);
+    assert_eq!(plan.notes, ["`graph` of Windsurf is `memory` in cx: both start or reach the same"]);
+}
+
 #[test]
 fn servers_are_taken_out_of_one_line_together() {
     let entry = r#""cx":{"command":"cx","args":["serve","-v"]}"#;

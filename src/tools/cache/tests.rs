@@ -12,7 +12,7 @@ fn list(name: &str, ttl: Option<Duration>) -> ToolList {
         annotations: Some(json!({ "readOnlyHint": true })),
         meta: None,
     };
-    ToolList { tools: vec![tool], ttl, problem: None, with_elicitation: false }
+    ToolList { tools: vec![tool], ttl, problem: None, with_elicitation: None }
 }
 
 fn cache() -> (tempfile::TempDir, ListCache) {
@@ -56,6 +56,43 @@ fn a_process_that_asked_earlier_does_not_overwrite_one_that_asked_later() {
     cache.save("id", "server", &list("new", None), now);
     cache.save("id", "server", &list("old", None), now - Duration::from_secs(1));
     assert_eq!(cache.load("id").unwrap().list.tools[0].name, "new");
+}
+
+/// As `cx run` without a terminal stores one, of a server that shows some tools only to clients with a user.
+#[test]
+fn a_list_of_a_client_that_may_not_be_asked_replaces_no_longer_one() {
+    let (_directory, cache) = cache();
+    let now = SystemTime::now();
+    let of = |names: &[&str], asked: bool| ToolList {
+        tools: names.iter().flat_map(|name| list(name, None).tools).collect(),
+        with_elicitation: Some(asked),
+        ..ToolList::default()
+    };
+    let stored = || {
+        let loaded = cache.load("id").unwrap().list;
+        loaded.tools.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>()
+    };
+    cache.save("id", "server", &of(&["plain"], false), now);
+    assert_eq!(stored(), ["plain"]);
+    cache.save("id", "server", &of(&["plain", "asks"], true), now);
+    cache.save("id", "server", &of(&["plain"], false), now);
+    assert_eq!(stored(), ["plain", "asks"]);
+    assert_eq!(cache.load("id").unwrap().list.with_elicitation, Some(true));
+    // A tool that the longer list lacks, or has in another form, shows that it is out of date.
+    cache.save("id", "server", &of(&["plain", "new"], false), now);
+    assert_eq!(stored(), ["plain", "new"]);
+    cache.save("id", "server", &of(&["plain", "asks"], true), now);
+    let mut changed = of(&["plain"], false);
+    changed.tools[0].description = Some("does another thing".to_owned());
+    cache.save("id", "server", &changed, now);
+    assert_eq!(stored(), ["plain"]);
+    // One that holds no longer is replaced.
+    cache.save("id", "server", &of(&["plain", "asks"], true), now - Duration::from_hours(25));
+    assert_eq!(stored(), ["plain"]);
+    let (_directory, cache) = self::cache();
+    cache.save("id", "server", &of(&["plain", "asks"], true), now - Duration::from_hours(25));
+    cache.save("id", "server", &of(&["plain"], false), now);
+    assert_eq!(cache.load("id").unwrap().list.tools.len(), 1);
 }
 
 #[test]

@@ -45,6 +45,8 @@ pub(crate) struct CatalogServer {
     pub(crate) identity: Option<String>,
     /// As [`ToolDispatcher::results_identity`].
     pub(crate) results_identity: Option<String>,
+    /// As [`ToolDispatcher::declares_elicitation`].
+    declares_elicitation: bool,
     pub(crate) options: CatalogOptions,
     state: Mutex<ServerState>,
 }
@@ -108,6 +110,7 @@ impl CatalogServer {
         Self {
             identity: dispatcher.identity(&name),
             results_identity: dispatcher.results_identity(&name),
+            declares_elicitation: dispatcher.declares_elicitation(&name),
             dispatcher: Arc::clone(dispatcher),
             options: options.clone(),
             state: Mutex::default(),
@@ -214,12 +217,24 @@ impl CatalogServer {
                 && let Some(cached) = cache.load(identity)
                 && state.known.is_none()
             {
-                let source = ListSource::Disk { is_fresh: cached.is_fresh(SystemTime::now()) };
+                let is_fresh = cached.is_fresh(SystemTime::now()) && !self.may_lack_tools(&cached.list);
+                let source = ListSource::Disk { is_fresh };
                 let tools = Arc::new(IndexedList::new(cached.list, None));
                 state.known = Some(KnownList { tools, source });
             }
         }
         state.known.clone()
+    }
+
+    /// Whether a list is one of a client that may not be asked, while this one may: see
+    /// [`ToolList::with_elicitation`].
+    fn may_lack_tools(&self, list: &ToolList) -> bool {
+        self.declares_elicitation && list.with_elicitation == Some(false)
+    }
+
+    /// Whether a list is known that may lack tools which the server would show this client.
+    pub(crate) fn is_partial(&self) -> bool {
+        self.load().is_some_and(|known| self.may_lack_tools(&known.tools.list))
     }
 
     /// The known list, or the list that the dispatcher has in memory, and whether the server would return the same list

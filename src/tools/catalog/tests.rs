@@ -137,6 +137,8 @@ struct Fake {
     panics: AtomicBool,
     /// How long it takes until it fails.
     fails_after: Option<Duration>,
+    /// Whether its client may be asked.
+    may_ask: AtomicBool,
 }
 
 impl Fake {
@@ -195,6 +197,10 @@ impl ToolDispatcher for Fake {
 
     fn identity(&self, _server: &str) -> Option<String> {
         Some("identity".to_owned())
+    }
+
+    fn declares_elicitation(&self, _server: &str) -> bool {
+        self.may_ask.load(Ordering::SeqCst)
     }
 
     fn generation(&self, _server: &str) -> u64 {
@@ -262,6 +268,35 @@ async fn a_new_process_asks_no_server_that_was_asked_before() {
     assert_eq!(names(&second).await, ["one", "two"]);
     assert_eq!(second.known()[0].1.as_ref().unwrap().len(), 2);
     assert_eq!(fake.asked(), 1);
+}
+
+/// Some servers list more tools to a client whose user they may ask.
+#[tokio::test]
+async fn a_list_of_a_client_that_may_not_be_asked_is_partial_for_one_that_may() {
+    let disk = Disk::new();
+    let fake = Fake::offering(&[]);
+    let offer = |names: &[&str], asked: bool| {
+        fake.may_ask.store(asked, Ordering::SeqCst);
+        fake.offer(names, "does it", None);
+        let list = fake.list.lock().take().map(Arc::unwrap_or_clone).unwrap();
+        *fake.list.lock() = Some(Arc::new(ToolList { with_elicitation: Some(asked), ..list }));
+    };
+    offer(&["plain"], false);
+    assert_eq!(names(&disk.process(&fake)).await, ["plain"]);
+    assert_eq!(names(&disk.process(&fake)).await, ["plain"]);
+    assert_eq!(fake.asked(), 1);
+    offer(&["plain", "asks"], true);
+    let second = disk.process(&fake);
+    assert!(second.is_partial("s"));
+    assert_eq!(second.fetch_missing().await.len(), 1);
+    assert_eq!(names(&second).await, ["plain", "asks"]);
+    assert!(!second.is_partial("s") && second.fetch_missing().await.is_empty());
+    assert_eq!(names(&disk.process(&fake)).await, ["plain", "asks"]);
+    assert_eq!(fake.asked(), 2);
+    // The longer one serves both.
+    offer(&["plain"], false);
+    assert_eq!(names(&disk.process(&fake)).await, ["plain", "asks"]);
+    assert_eq!(fake.asked(), 2);
 }
 
 #[tokio::test]

@@ -39,6 +39,11 @@ declare function emit(value: unknown): void;
  */
 type CxCallOptions = { signal?: AbortSignal; timeoutMs?: number };
 
+/** The tools of a server by their full names, as searches give them: `tools.mcp__server__tool`. */
+type CxFullNames<Server extends string, Tools> = {
+  readonly [Tool in keyof Tools & string as `mcp__${Server}__${Tool}`]: Tools[Tool];
+};
+
 /** Calls a tool by its full name, or as `server.tool`. */
 declare function callMCPTool(name: string, args?: { [key: string]: unknown }, options?: CxCallOptions): Promise<any>;
 declare function call_tool(server: string, tool: string, args?: { [key: string]: unknown }): CxCallResult;

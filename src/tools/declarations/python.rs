@@ -4,11 +4,13 @@
 //! digits and `_` that is neither a keyword nor taken. Names that Python cannot write are reached by `["name"]`, which
 //! is not typed.
 
+mod full_names;
 mod literals;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
+use self::full_names::FullNames;
 use self::literals::{constant, documentation, is_name, pascal, string};
 use super::model::{Field, Model, Object, Type};
 use super::{MAX_BYTES, MAX_TOOL_BYTES, ServerTools, ToolTypes, parsed};
@@ -35,6 +37,11 @@ const TAKEN: &[&str] = &[
     "type", "vars", "zip",
 ];
 
+/// How the names of a server's tools, and those of servers, are looked at: `for tool in tools.files`.
+const NAMES: &str = "    def __iter__(self) -> _t.Iterator[_b.str]: ...
+    def __contains__(self, name: _b.object, /) -> _b.bool: ...
+";
+
 /// The files of the stubs: names below their directory, and texts.
 pub(crate) fn stubs<'a>(servers: impl Iterator<Item = ServerTools<'a>>) -> Vec<(&'static str, String)> {
     let servers: Vec<ServerTools<'_>> = servers.collect();
@@ -42,14 +49,20 @@ pub(crate) fn stubs<'a>(servers: impl Iterator<Item = ServerTools<'a>>) -> Vec<(
     writer.names.extend(servers.iter().flat_map(|server| [server.name.to_owned(), python_name(server.name)]));
     let all = writer.name("Tools");
     let mut classes = Vec::new();
+    let mut full_names = FullNames::beside(servers.iter().map(|server| server.name));
     for server in &servers {
-        let tools = server.tools.as_ref();
-        classes.push(tools.map(|tools| writer.server(server.name, tools)));
+        let class = server.tools.as_ref().map(|tools| {
+            let (class, methods) = writer.server(server.name, tools, NAMES);
+            full_names.add(&mut writer, server.name, &class, &methods);
+            class
+        });
+        classes.push(class);
     }
     let mut globals = GLOBALS.replace("_cx.Tools", &format!("_cx.{all}"));
     let mut modules = String::new();
     let mut members = String::new();
     let server_forms = forms(servers.iter().map(|server| server.name), python_name);
+    let mut declared = HashSet::new();
     for ((server, form), class) in servers.iter().zip(&server_forms).zip(&classes) {
         let names = [Some(server.name), form.as_deref()];
         // A server that was never listed has no known types.
@@ -62,7 +75,15 @@ pub(crate) fn stubs<'a>(servers: impl Iterator<Item = ServerTools<'a>>) -> Vec<(
             let _ = writeln!(modules, "{name}: {global}");
             if !TAKEN.contains(&name) {
                 let _ = writeln!(globals, "{name}: {global}");
+                declared.insert(name.to_owned());
             }
+        }
+    }
+    // As scripts of other hosts have the servers, whose results have other types.
+    for (server, form) in servers.iter().zip(&server_forms) {
+        let name = format!("mcp_{}", form.as_deref().unwrap_or(server.name));
+        if is_name(&name) && !TAKEN.contains(&&*name) && declared.insert(name.clone()) {
+            let _ = writeln!(globals, "{name}: _t.Any");
         }
     }
     // Type checkers complain about an import that is not used.
@@ -73,9 +94,10 @@ pub(crate) fn stubs<'a>(servers: impl Iterator<Item = ServerTools<'a>>) -> Vec<(
         "# The servers as `from mcp_tools import server`. Written by `cx types`.\n{imports}\n{modules}"
     );
     let text = format!(
-        "# The tools that scripts can call. Written by `cx types`.\nimport builtins as _b\nimport typing as _t\n{}\n\
-         class {all}:\n{members}    def __getitem__(self, name: _b.str, /) -> _t.Any: ...\n\ntools: {all}\n",
-        writer.text
+        "# The tools that scripts can call. Written by `cx types`.\nimport builtins as _b\nimport typing as _t\n{}{}\n\
+         class {all}:\n{members}{}    def __getitem__(self, name: _b.str, /) -> _t.Any: ...\n\
+         {NAMES}    def __len__(self) -> _b.int: ...\n\ntools: {all}\n",
+        writer.text, full_names.servers, full_names.members
     );
     vec![("__builtins__.pyi", globals), ("cx_tools.pyi", text), ("mcp_tools.pyi", modules)]
 }
@@ -84,7 +106,7 @@ pub(crate) fn stubs<'a>(servers: impl Iterator<Item = ServerTools<'a>>) -> Vec<(
 pub(crate) fn tool_stub(tool: ToolTypes<'_>) -> String {
     let tools = [tool];
     let mut writer = Writer::new(tools.iter());
-    writer.server("", &tools);
+    writer.server("", &tools, "");
     without_modules(writer.text.trim_start())
 }
 
@@ -159,12 +181,13 @@ impl Writer {
         }
     }
 
-    /// Writes the class of a server, and returns its name.
-    fn server(&mut self, name: &str, tools: &[ToolTypes<'_>]) -> String {
+    /// Writes the class of a server, with `more` at its end, and returns its name and those of its methods.
+    fn server(&mut self, name: &str, tools: &[ToolTypes<'_>], more: &str) -> (String, Vec<String>) {
         let prefix = pascal(name);
         let class = self.name(&format!("{prefix}Tools"));
         let tool_forms = forms(tools.iter().map(|tool| &*tool.definition.name), python_name);
         let mut methods = String::new();
+        let mut names = Vec::new();
         let mut seen = HashSet::new();
         for (tool, form) in tools.iter().zip(&tool_forms) {
             let name = &*tool.definition.name;
@@ -179,17 +202,19 @@ impl Writer {
             let shown = form.as_deref().unwrap_or(name);
             if is_name(shown) {
                 methods.push_str(&self.method(*tool, shown, &prefix));
+                names.push(shown.to_owned());
                 if shown != name && is_name(name) {
                     let _ = writeln!(methods, "    {name} = {shown}");
+                    names.push(name.to_owned());
                 }
             }
         }
         let _ = write!(
             self.text,
             "\nclass {class}:\n{methods}    def __getitem__(self, name: _b.str, /) -> \
-             _t.Callable[..., _t.Coroutine[_t.Any, _t.Any, _t.Any]]: ...\n"
+             _t.Callable[..., _t.Coroutine[_t.Any, _t.Any, _t.Any]]: ...\n{more}"
         );
-        class
+        (class, names)
     }
 
     /// A tool's method. Its types are written before.

@@ -212,7 +212,9 @@ declare module "mcp:my-fs" {
 declare const tools: {
   readonly "my-fs": McpServer1;
   readonly myFs: McpServer1;
-};
+}
+  & CxFullNames<"my-fs", McpServer1>
+;
 declare const myFs: McpServer1;
 "#
     );
@@ -414,6 +416,38 @@ fn two_tools_with_one_form_have_their_exact_names_only() {
 }
 
 #[test]
+fn tools_are_declared_by_their_full_names_too() {
+    let tools = [tool("get-page", json!({"type": "object"})), tool("b__c", json!({"type": "object"}))];
+    let known = |name| ServerTools { name, tools: Some(tools.iter().map(types).collect()) };
+    let servers = || [known("web"), known("web-two"), ServerTools { name: "late", tools: None }].into_iter();
+    let text = typescript(servers());
+    assert_only_declarations(&text);
+    let expected = "\n}\n  & CxFullNames<\"web\", McpServer1>\n  & CxFullNames<\"web-two\", McpServer2>\n  \
+                    & CxFullNames<\"late\", any>\n;\n";
+    assert!(text.contains(expected), "{text}");
+    let stub = python::stubs(servers()).remove(1).1;
+    let expected = "\nitsWebTools: WebTools\n\nclass Tools:\n    web: WebTools\n    web_two: WebTwoTools\n    \
+                    late: _t.Any\n    mcp__web__get_page = itsWebTools.get_page\n    \
+                    mcp__web__b_c = itsWebTools.b_c\n    mcp__web__b__c = itsWebTools.b__c\n    def __getitem__(";
+    assert!(stub.contains(expected), "{stub}");
+}
+
+/// `mcp__a__b__c` is `b__c` of `a` and `c` of `a__b`.
+#[test]
+fn one_full_name_of_two_tools_is_declared_once() {
+    let (first, second) = ([tool("b__c", json!({}))], [tool("c", json!({}))]);
+    let servers = [("a", &first), ("a__b", &second)]
+        .map(|(name, tools)| ServerTools { name, tools: Some(tools.iter().map(types).collect()) });
+    let stub = python::stubs(servers.into_iter()).remove(1).1;
+    assert_eq!(stub.matches("mcp__a__b__c = ").count(), 1, "{stub}");
+    // A server of that name comes first in a run, too.
+    let servers = ["a", "mcp__a__b__c"]
+        .map(|name| ServerTools { name, tools: Some(first.iter().map(types).collect()) });
+    let stub = python::stubs(servers.into_iter()).remove(1).1;
+    assert!(stub.contains("    mcp__a__b__c: ") && !stub.contains("    mcp__a__b__c = "), "{stub}");
+}
+
+#[test]
 fn a_server_that_was_never_listed_allows_everything() {
     let servers = || [ServerTools { name: "late", tools: None }].into_iter();
     let text = typescript(servers());
@@ -423,7 +457,7 @@ fn a_server_that_was_never_listed_allows_everything() {
         "{text}"
     );
     let stubs = python::stubs(servers());
-    assert!(stubs[0].1.contains("\nlate: _t.Any\n"), "{}", stubs[0].1);
+    assert!(stubs[0].1.contains("\nlate: _t.Any\nmcp_late: _t.Any\n"), "{}", stubs[0].1);
     assert!(stubs[1].1.contains("\n    late: _t.Any\n"), "{}", stubs[1].1);
 }
 

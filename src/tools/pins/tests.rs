@@ -94,7 +94,7 @@ fn new_and_missing_tools_are_differences_too() {
 fn a_tool_that_only_clients_which_may_be_asked_are_shown_is_not_gone() {
     let (_directory, pins) = pins();
     let tools = [tool("plain", "", json!({})), tool("asks", "", json!({}))];
-    let asked = |tools: &[ToolDefinition]| ToolList { with_elicitation: true, ..list(tools) };
+    let asked = |tools: &[ToolDefinition]| ToolList { with_elicitation: Some(true), ..list(tools) };
     let names = |tools: &[&str]| -> HashSet<String> { tools.iter().map(|&name| name.to_owned()).collect() };
     pins.check("s", &asked(&tools)).unwrap();
     assert_eq!(pins.check("s", &list(&tools[..1])).unwrap(), names(&[]));
@@ -115,4 +115,34 @@ fn a_tool_that_only_clients_which_may_be_asked_are_shown_is_not_gone() {
     pins.accept("t", None).unwrap();
     assert_eq!(pins.check("t", &asked(&tools)).unwrap(), names(&["asks"]));
     assert_eq!(pins.check("t", &list(&tools[..1])).unwrap(), names(&["asks"]));
+}
+
+/// `cx run` without a terminal was first, and the user starts a client later.
+#[test]
+fn v_675_only_the_first_list_of_a_client_with_a_user_pins_what_it_has_more() {
+    let (_directory, pins) = pins();
+    let tool = |name: &str| tool(name, "", json!({}));
+    let tools = [tool("plain"), tool("asks"), tool("late")];
+    let told = |is_asked: bool, tools: &[ToolDefinition]| ToolList {
+        with_elicitation: Some(is_asked),
+        ..list(tools)
+    };
+    let names = |tools: &[&str]| -> HashSet<String> { tools.iter().map(|&name| name.to_owned()).collect() };
+    pins.check("s", &told(false, &tools[..1])).unwrap();
+    assert_eq!(pins.check("s", &told(true, &tools[..2])).unwrap(), names(&[]));
+    assert!(pins.changes().unwrap().is_empty());
+    assert_eq!(pins.check("s", &told(false, &tools[..1])).unwrap(), names(&[]));
+    assert_eq!(pins.check("s", &told(true, &tools)).unwrap(), names(&["late"]));
+    // What the first one changes is a difference, and so is what a list without users has more.
+    pins.check("t", &told(false, &tools[..1])).unwrap();
+    let changed = [self::tool("plain", "and more", json!({})), tools[1].clone()];
+    assert_eq!(pins.check("t", &told(true, &changed)).unwrap(), names(&["plain"]));
+    pins.check("u", &told(false, &tools[..1])).unwrap();
+    assert_eq!(pins.check("u", &told(false, &tools[..2])).unwrap(), names(&["asks"]));
+    // A server that was told neither, in a revision without a handshake, is not believed when it chooses another one.
+    pins.check("v", &list(&tools[..1])).unwrap();
+    assert_eq!(pins.check("v", &told(true, &tools[..2])).unwrap(), names(&["asks"]));
+    pins.check("w", &told(false, &tools[..1])).unwrap();
+    pins.check("w", &list(&tools[..1])).unwrap();
+    assert_eq!(pins.check("w", &told(true, &tools[..2])).unwrap(), names(&["asks"]));
 }

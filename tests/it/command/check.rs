@@ -135,6 +135,43 @@ fn checkers(place: &Place) -> String {
     format!("{}:{}", bin.display(), std::env::var("PATH").unwrap())
 }
 
+/// A type checker knows neither the globals and modules of scripts nor their top level by itself.
+#[test]
+fn what_scripts_may_do_is_no_error_of_a_type_checker() {
+    let place = place();
+    let path = checkers(&place);
+    let check = |name: &str, text: &str| {
+        write(&place, name, text);
+        let output = cx(place.0.path(), &["check", "--types", name]).env("PATH", &path).output().unwrap();
+        (String::from_utf8_lossy(&output.stderr).into_owned(), output.status.code())
+    };
+    let web = "console.log(1); setTimeout(() => {}, 1);\nconst copy = structuredClone({ a: input });\n\
+        for (const [k, v] of new URLSearchParams('a=b')) console.log(k, v, copy);\n\
+        const r = await fetch('https://a.b', { signal: AbortSignal.timeout(5) });\n\
+        for await (const chunk of r.body ?? []) console.log(chunk);\nnamespace A { export const x = 1; }\n\
+        try { JSON.parse('x'); } catch (e) { console.log(e.message); }\n\
+        const list = []; list.push(1, 'x'); const seen = {}; for (const key of ['a']) seen[key] = list;\n\
+        const field = (row) => row.name; console.log(list, seen, field({ name: 1 }));\n\
+        return [A.x, new TextEncoder().encode('x'), crypto.randomUUID(), performance.now(), Temporal.Now.instant()];";
+    let files = "import { readFile } from \"node:fs/promises\";\nimport fs from \"fs\";\n\
+        export default async () => [await readFile('/tmp/a', 'utf8'), await fs.readFile('/tmp/b')];";
+    let python = "import attr, bs4, dateutil.parser, jmespath, yaml\n\
+        from mcp import McpToolError as Failed, runtime\nfrom mcp_tools.well import echo\n\
+        async with asyncio.timeout(5):\n    me = await echo(a=1)\n\
+        async for piece in llm.ask('x', stream=True):\n    print(piece)\n\
+        print(mcp.servers_sync(), await call_mcp_tool('well.echo', a=1), mcp_well, [name for name in tools.well])\n\
+        return [me, runtime, Failed, attr, bs4, dateutil, jmespath, yaml]";
+    for (name, text) in [("web.ts", web), ("files.ts", files), ("all.py", python)] {
+        let (said, status) = check(name, text);
+        assert_eq!((said, status), (format!("{name}: no errors, no warnings\n"), Some(0)));
+    }
+    // What they have not is one, without the proposal to install something.
+    let (said, status) = check("page.ts", "console.log(document.title)");
+    assert!(said.contains("Cannot find name 'document'.\n") && status == Some(1), "{said}");
+    let (said, status) = check("part.py", "import json.nothing\nreturn json");
+    assert!(said.contains("reportMissingImports") && status == Some(1), "{said}");
+}
+
 #[test]
 fn types_are_checked_by_the_real_type_checkers() {
     let place = place();
@@ -151,6 +188,17 @@ fn types_are_checked_by_the_real_type_checkers() {
     assert!(said.starts_with("error[TS2322]: Type 'string' is not assignable to type 'number'."), "{said}");
     assert!(said.contains("bad.ts:2:7"), "{said}");
     assert_eq!(status, Some(1));
+    // The lines of a message are sentences.
+    let (said, _) = check("deep.ts", "const n: number[] = ['x'].map((x) => x);\nreturn n");
+    let expected = "Type 'string[]' is not assignable to type 'number[]': Type 'string' is not";
+    assert!(said.contains(expected), "{said}");
+    for (name, text) in [
+        ("full.ts", "return await tools.mcp__well__echo({ a: 1 })"),
+        ("full.py", "return await tools.mcp__well__echo(a=1)"),
+    ] {
+        let (said, status) = check(name, text);
+        assert_eq!((said, status), (format!("{name}: no errors, no warnings\n"), Some(0)));
+    }
     let (said, status) = check("good.py", "n = 1\nme = await tools.well.echo(a=n)\nreturn me");
     assert_eq!((said.as_str(), status), ("good.py: no errors, no warnings\n", Some(0)));
     let (said, status) = check("bad.py", "n: int = 'x'\nreturn n");

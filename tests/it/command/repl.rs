@@ -154,7 +154,12 @@ fn a_pipe_is_read_line_by_line() {
     assert_eq!((out.as_str(), said.as_str(), status), ("42\n[42,1]\n[{\"a\":1}]\nlast\n", "", Some(0)));
     let (out, said, status) = run(&[], "absent()\n1 + 1\n");
     assert_eq!((out.as_str(), status), ("2\n", Some(1)), "{said}");
-    assert!(said.contains("absent is not defined"), "{said}");
+    assert!(said.contains("absent is not defined") && !said.contains("earlier"), "{said}");
+    // Variables end with their input, which surprises at a prompt.
+    for (arguments, text) in [(&[][..], "const g = 1\ng\n"), (&["--lang", "py"][..], "g = 1\ng\n")] {
+        let (_, said, status) = run(arguments, text);
+        assert!(said.contains("the `g` of an earlier one ended with it") && status == Some(1), "{said}");
+    }
     let (out, said, status) = run(&["--lang", "py"], "for x in range(2):\n    print(x)\n\n40 + 2\n");
     assert_eq!((out.as_str(), status), ("0\n1\n42\n", Some(0)), "{said}");
     // An input that is still open at the end is a syntax error of the script.

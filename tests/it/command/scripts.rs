@@ -79,6 +79,10 @@ fn a_script_is_saved_listed_shown_run_and_removed() {
     assert!(home.ok(&["scripts", "show", "add"]).ends_with(&format!("\n\n{ADD}")));
     assert_eq!(home.ok(&["run", "add", "--input", r#"{"a": 40, "b": 2}"#]), "42\n");
     assert_eq!(home.ok(&["run", "say-hi", "--input", "[1]"]), "hi\n[1]\n");
+    assert!(
+        home.fails(&["run", "say-hi", "--lang", "ts"], 2).contains("`say-hi` is Python: leave out `--lang`")
+    );
+    assert_eq!(home.ok(&["run", "say-hi", "--lang", "py", "--input", "1"]), "hi\n1\n");
     let wrong = home.fails(&["run", "add", "--input", r#"{"a": 40, "c": 2}"#], 2);
     assert!(wrong.contains("INVALID_ARGUMENTS") && wrong.contains('b'), "{wrong}");
     assert!(home.fails(&["run", "ad"], 2).contains("did you mean `add`"));
@@ -88,6 +92,50 @@ fn a_script_is_saved_listed_shown_run_and_removed() {
     home.ok(&["scripts", "remove", "add"]);
     assert!(home.fails(&["scripts", "remove", "add"], 2).contains("no saved script `add`"));
     assert!(home.fails(&["run", "add"], 2).contains("no saved script `add`"));
+}
+
+#[test]
+fn what_cannot_be_compiled_is_not_saved() {
+    let home = Home::new();
+    home.write("typo.ts", "// Adds.\nconst sum = 1 +;\nreturn sum");
+    home.write("typo.py", "def add(a:\n    return a");
+    for (file, location) in [("typo.ts", "typo.ts:2:"), ("typo.py", "typo.py:1:")] {
+        let said = home.fails(&["scripts", "save", file], 1);
+        assert!(said.contains("error[SYNTAX_ERROR]") && said.contains(location), "{said}");
+        assert!(said.contains("nothing was saved"), "{said}");
+    }
+    home.write("skill.ts", "---\ndescription: Adds\n---\nreturn 1");
+    let said = home.fails(&["scripts", "save", "skill.ts"], 2);
+    assert!(said.contains("its front matter stands outside of a comment"), "{said}");
+    assert!(home.ok(&["scripts", "list"]).contains("no saved scripts"));
+    // A tool that is not there yet, and a configuration that cannot be read, are no reasons.
+    home.write("later.ts", "return await tools.later.go({})");
+    home.write(".mcp.json", "{ broken");
+    home.ok(&["scripts", "save", "later.ts"]);
+}
+
+/// The schema that a script exports has the name of the global with the input.
+#[test]
+fn a_script_that_reads_its_schema_for_its_input_is_warned_of() {
+    let home = Home::new();
+    let schema = "export const input = { type: 'object', properties: { name: { type: 'string' } } };\n";
+    let saved = |code: &str| {
+        home.write("hi.ts", &format!("// The input.\n{schema}{code}\n"));
+        let (_, said, status) = home.cx(&["scripts", "save", "hi.ts", "--replace"]);
+        assert_eq!(status, 0, "{said}");
+        said.contains("`input` in this script is the schema")
+    };
+    assert!(saved("return 'hi ' + input.name"));
+    assert!(saved("const { name } = input;\nreturn name"));
+    for right in [
+        "return 'hi ' + inputs.name",
+        "export default ({ name }) => name",
+        "export default (input) => input.name",
+        "return Object.keys(input.properties)",
+        "const it = { input: inputs };\nreturn it.input.name",
+    ] {
+        assert!(!saved(right), "{right}");
+    }
 }
 
 #[test]
@@ -119,6 +167,9 @@ fn a_script_of_a_workspace_is_trusted_first_and_again_when_it_changes() {
     home.write(".cx/scripts/build.ts", "return 2");
     assert!(home.fails(&["run", "build"], 2).contains("not trusted"));
     assert!(home.ok(&["trust", "--list"]).contains("changed since"));
+    home.write("other.ts", "return 1");
+    let said = home.fails(&["trust", "other.ts", "--yes"], 2);
+    assert!(said.contains("only scripts in a folder `.cx/scripts` need trust"), "{said}");
 }
 
 #[test]

@@ -174,6 +174,6 @@ fn setup_says_what_it_waits_for_and_what_is_saved() {
     let (_, of_notes) = shown.split_once("  notes  8 tools, ").unwrap_or_else(|| panic!("{shown:?}"));
     let (tokens, _) = of_notes.split_once(" tokens\n").unwrap();
     assert!(tokens.parse::<usize>().unwrap() > 0, "{shown:?}");
-    let said = format!("tool definitions in the context of each conversation: {tokens} tokens before, ");
+    let said = format!("the definitions of all these tools in a conversation: {tokens} tokens without cx, ");
     assert!(shown.contains(&said), "{said}: {shown:?}");
 }

@@ -118,6 +118,27 @@ fn v_396_names_of_tools_forge_no_lines() {
     assert!(status == 0 && out.starts_with("odd.new\\u{a}line\n"), "{out}");
 }
 
+#[test]
+fn a_tool_is_shown_by_the_names_that_scripts_have() {
+    let place = Place::new(&json!({ "odd-one": entry(&["apps"]) }));
+    assert_eq!(place.prints(&["tools", "list", "--refresh"]).2, 0);
+    let names = [
+        "odd-one.show_time",
+        "odd-one.showTime",
+        "oddOne.showTime",
+        "odd_one.show_time",
+        "tools.oddOne.showTime",
+        "mcp__odd-one__show_time",
+        "mcp__odd-one__showTime",
+    ];
+    for name in names {
+        let (out, said, status) = place.prints(&["tools", "show", name]);
+        assert!(status == 0 && out.starts_with("odd-one.show_time\n"), "{name}: {out}{said}");
+    }
+    let (_, said, status) = place.prints(&["tools", "show", "oddOne.showTimes"]);
+    assert!(status == 2 && said.contains("did you mean `"), "{said}");
+}
+
 /// Threat 397.
 #[test]
 fn v_397_what_is_left_out_of_a_list_is_said() {

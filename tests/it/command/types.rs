@@ -38,7 +38,7 @@ fn servers_that_were_never_asked_are_asked_and_failures_are_said() {
     place.configure(&json!({ "faulty": well }));
     let (report, said, status) = place.prints(&["types", "--out", "types", "--check"]);
     assert_eq!(status, 1, "{said}");
-    assert!(report.starts_with("types/cx.d.ts: 0 lines are new, 5 are gone\n"), "{report}");
+    assert!(report.starts_with("types/cx.d.ts: 0 lines are new, 6 are gone\n"), "{report}");
     assert!(report.contains("  - readonly broken: any;\n"), "{report}");
     assert_eq!(place.prints(&["types", "--out", "types"]).2, 0);
     assert_eq!(place.prints(&["types", "--out", "types", "--check"]).2, 0);
@@ -136,6 +136,8 @@ fn a_file_that_is_not_of_types_is_not_replaced() {
     fs::write(place.0.path().join("typings/mcp_tools.pyi"), "x: int\n").unwrap();
     assert_eq!(place.prints(&["types", "--lang", "py", "--out", "typings"]).2, 2);
     assert_eq!(fs::read_dir(place.0.path().join("typings")).unwrap().count(), 1);
+    let (_, said, status) = place.prints(&["types", "--lang", "py", "--out", "report.ts"]);
+    assert!(said.contains("`report.ts` is a file, and 3 files are written") && status == 2, "{said}");
     // One that is empty, as of `mktemp`, and one of its own are replaced.
     fs::write(&path, "").unwrap();
     assert_eq!(place.prints(&["types", "--out", "report.ts"]).2, 0);

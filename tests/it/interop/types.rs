@@ -252,6 +252,14 @@ export async function main(): Promise<unknown> {
   const celsius: number = weather.temperature;
   await state.set("n", await tools.time.getCurrentTime({ timezone: "UTC" }));
   await tools.git.gitStatus({ repo_path: "." }, { signal: AbortSignal.timeout(5000), timeoutMs: 5000 });
+  await tools.mcp__everything__echo({ message: "x" });
+  const { mcp__git__git_status: status } = tools;
+  await status({ repo_path: "." });
+  await tools["mcp__odd-server__read_file"]({ path: "a.txt" });
+  await tools["mcp__odd-server__readFile"]({ path: 5 }); // wrong
+  await tools.mcp__everything__ech({ message: "x" }); // wrong
+  await tools.mcp__everything__echo({ massage: "x" }); // wrong
+  await tools.mcp__nothing__echo({ message: "x" }); // wrong
   await tools.git.gitStatus({ repo_path: "." }, { timeout: 5000 }); // wrong
   await tools.oddServer.readFile({ path: 5 }); // wrong
   await tools.oddServer.readFile({}); // wrong
@@ -278,6 +286,13 @@ async def main() -> object:
     celsius: float = weather["temperature"]
     await state.set("n", await tools.time.get_current_time(timezone="UTC"))
     await tools.git.git_status(repo_path=".")
+    await tools.mcp__everything__get_sum(a=1, b=2)
+    status = tools.mcp__git__git_status
+    await status({"repo_path": "."})
+    print([name for server in tools for name in tools[server]], len(tools), "echo" in tools.everything)
+    print([name for name in tools.everything])
+    await tools.mcp__everything__get_sum(a="1", b=2)  # wrong
+    await tools.mcp__everything__get_su(a=1, b=2)  # wrong
     await tools.odd_server.read_file(path=5)  # wrong
     await tools.odd_server.read_file()  # wrong
     await tools.odd_server.read_file(path="a", mode="lines")  # wrong
