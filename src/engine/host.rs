@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::files::RunFiles;
 use crate::json::Json;
+use crate::run::call_terms::CallTerms;
 use crate::run::calls::resolve::ToolName;
-use crate::run::calls::terms::CallTerms;
 use crate::run::limits::Limits;
 use crate::run::recording::GuestClock;
 use crate::run::result::LogLevel;

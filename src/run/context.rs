@@ -8,13 +8,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::files::{Clock, FileOptions, RunFiles};
 use crate::llm::setup::LlmSetup;
-use crate::run::calls::terms::EndableCalls;
-use crate::run::check::finding::Checked;
+use crate::run::call_terms::EndableCalls;
 use crate::run::clock::RunClock;
 use crate::run::compute::Turn;
 use crate::run::elicitation;
 use crate::run::entered::entered;
 use crate::run::fetches::Fetches;
+use crate::run::finding::Checked;
 use crate::run::grants::RunGrants;
 use crate::run::history::History;
 use crate::run::hooks::Hooks;
