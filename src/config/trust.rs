@@ -160,7 +160,7 @@ impl TrustRequest {
 /// The extension of a script in a workspace's folder of scripts; `None` for other files.
 fn script_extension(path: &Path) -> Option<Extension> {
     let is_in_folder = path.parent().is_some_and(|folder| folder.ends_with(facts::WORKSPACE_FOLDER));
-    Extension::of(path).filter(|_| is_in_folder)
+    Extension::from_path(path).filter(|_| is_in_folder)
 }
 
 /// The complete code of a script, after its metadata.

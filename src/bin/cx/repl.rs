@@ -245,7 +245,8 @@ impl Session {
         let Some(json) = self.value(result) else { return Ok(()) };
         let width = terminal::width(Stream::Stdout).unwrap_or(80);
         let variable = if self.language == Language::Python { "inputs" } else { "input" };
-        let table = json.value().filter(|_| has_tables).and_then(|value| table::of(value, width, variable));
+        let table =
+            json.value().filter(|_| has_tables).and_then(|value| table::render(value, width, variable));
         match (table, json.value().and_then(Value::as_str)) {
             (Some(table), _) => output::print_text(&table)?,
             // A person reads the text here, so it is printed without quotes.

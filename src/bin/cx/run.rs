@@ -47,7 +47,7 @@ pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
         )));
     }
     let trace = arguments.trace.clone();
-    let trace = trace.map(|path| TraceFormat::of(&path).map(|format| (path, format)));
+    let trace = trace.map(|path| TraceFormat::from_path(&path).map(|format| (path, format)));
     let trace = trace.transpose().map_err(invalid)?;
     let mut config = setup::load(arguments.script.mcp_config.clone())?;
     diagnostic::print_warnings(&config.warnings);

@@ -269,7 +269,7 @@ impl Loaded {
     fn missing(&self, name: &str) -> ScriptsError {
         let is_of = |problem: &&ScriptProblem| {
             problem.path.file_stem().is_some_and(|stem| stem == name)
-                && Extension::of(&problem.path).is_some()
+                && Extension::from_path(&problem.path).is_some()
         };
         if let Some(ScriptProblem { path, problem, .. }) = self.problems.iter().find(is_of) {
             return ScriptsError::Unusable { path: path.clone(), problem: problem.clone() };

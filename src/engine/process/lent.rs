@@ -171,7 +171,7 @@ impl LentWorkers {
         let socket = worker.socket.take().ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
         let socket = UnixStream::from_std(socket.into())?;
         let (killer, refused) = (worker.killer()?, OnceLock::<(RunNumber, &str)>::new());
-        let resources = Resources::of(worker.killer()?, worker.group.clone());
+        let resources = Resources::new(worker.killer()?, worker.group.clone());
         let (mut from_worker, mut to_worker) = socket.into_split();
         let (mut from_executor, mut to_executor) = tokio::io::split(stream);
         to_worker.write_all(&std::mem::take(&mut worker.out)).await?;

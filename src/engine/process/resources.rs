@@ -39,7 +39,7 @@ pub(super) struct Resources {
 }
 
 impl Resources {
-    pub(super) fn of(killer: Killer, group: Option<Arc<Group>>) -> Self {
+    pub(super) fn new(killer: Killer, group: Option<Arc<Group>>) -> Self {
         let statm = File::open(format!("/proc/{}/statm", killer.pid.as_raw_nonzero().get())).ok();
         Self {
             killer,

@@ -80,11 +80,11 @@ struct Stage {
 
 impl Stage {
     fn new(runs: u32, spare: usize) -> Self {
-        Self::of(WORKER, MARK, runs, spare)
+        Self::with_worker(WORKER, MARK, runs, spare)
     }
 
     /// Workers of [`program`].
-    fn of(worker: &str, mark: &str, runs: u32, spare: usize) -> Self {
+    fn with_worker(worker: &str, mark: &str, runs: u32, spare: usize) -> Self {
         Self::with(program(worker, mark, runs), Language::TypeScript, spare, Vec::new())
     }
 

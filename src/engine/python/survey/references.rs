@@ -41,7 +41,7 @@ impl<'a> Surveyor<'a> {
                 return self.global(&name.id).map(found);
             }
             Expr::Attribute(member) => (&member.value, member.attr.to_string(), member.attr.range),
-            Expr::Subscript(member) => (&member.value, literal::text(&member.slice)?, member.slice.range()),
+            Expr::Subscript(member) => (&member.value, literal::string(&member.slice)?, member.slice.range()),
             _ => return None,
         };
         if name.starts_with("__") {

@@ -131,7 +131,7 @@ impl Surveyor<'_> {
         let base = self.reference(&member.obj)?;
         let (name, at) = match &member.prop {
             MemberProp::Ident(name) => (name.sym.to_string(), name.span),
-            MemberProp::Computed(index) => (literal::text(&index.expr)?, index.expr.span()),
+            MemberProp::Computed(index) => (literal::string(&index.expr)?, index.expr.span()),
             MemberProp::PrivateName(_) => return None,
         };
         match base.reference {
@@ -192,5 +192,5 @@ impl Surveyor<'_> {
 
 /// The server of the module that an expression names.
 fn imported_server(expression: &Expr) -> Option<String> {
-    literal::text(expression)?.strip_prefix(SCHEME).map(str::to_owned)
+    literal::string(expression)?.strip_prefix(SCHEME).map(str::to_owned)
 }
