@@ -96,11 +96,11 @@ pub struct ScriptLibrary {
     user: Option<ScriptFolder>,
     workspace: Option<ScriptFolder>,
     trust: Option<(TrustStore, PathBuf)>,
-    state: Mutex<State>,
+    state: Mutex<LibraryState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LibraryState {
     /// The state of the folders and of the list of trusted files when they were read.
     read_of: Option<Snapshot>,
     looked: Option<Instant>,

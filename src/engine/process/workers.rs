@@ -205,7 +205,7 @@ pub(super) struct RunCount {
 
 #[derive(Default)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<WorkersState>,
     /// Signals the thread.
     changed: Condvar,
     /// Whether missing measures of the sandbox were logged.
@@ -213,7 +213,7 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct State {
+struct WorkersState {
     /// Unused workers, which have served no tenant, oldest first.
     fresh: VecDeque<WorkerProcess>,
     /// Idle workers, each with the tenant whose runs it has served.
@@ -346,7 +346,7 @@ impl Drop for Workers {
     }
 }
 
-impl State {
+impl WorkersState {
     fn pause(&mut self) {
         let pause = FIRST_PAUSE.saturating_mul(1 << self.failures.min(10)).min(MAX_PAUSE);
         self.failures += 1;

@@ -22,12 +22,12 @@ const GATHER: Duration = Duration::from_millis(10);
 /// Events that wait to be written.
 #[derive(Default)]
 pub(super) struct EntryQueue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     arrived: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct QueueState {
     entries: VecDeque<Entry>,
     bytes: usize,
     /// Number of events that a caller waits for.
