@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: ReplArguments) -> anyhow::Result<ExitStatus> {
     let mut rules = ArgumentRules::new(&script_arguments);
     rules.warn(&executor);
     let rules = Mutex::new(rules);
-    let session = Session {
+    let session = ReplSession {
         language,
         limits,
         handle: arguments.session,
@@ -107,7 +107,7 @@ pub(crate) fn run(arguments: ReplArguments) -> anyhow::Result<ExitStatus> {
 }
 
 /// The data that all inputs share.
-struct Session {
+struct ReplSession {
     language: Language,
     limits: Limits,
     handle: Option<String>,
@@ -120,7 +120,7 @@ struct Session {
     executor: Executor,
 }
 
-impl Session {
+impl ReplSession {
     fn talk(&self, runtime: &tokio::runtime::Runtime) -> anyhow::Result<ExitStatus> {
         let _entered = runtime.enter();
         let mut prompt = self.prompt(runtime)?;
@@ -308,7 +308,7 @@ impl InputSource {
         }
     }
 
-    fn read(&mut self, session: &Session, runtime: &tokio::runtime::Runtime) -> anyhow::Result<Typed> {
+    fn read(&mut self, session: &ReplSession, runtime: &tokio::runtime::Runtime) -> anyhow::Result<Typed> {
         let caret = Caret(session.language);
         match self {
             Self::Lines(lines) => runtime.block_on(lines.read(caret.name(), &session.gone)),
