@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::foreign::ForeignParameter;
 use super::parameters::RunParameter;
 use crate::text::preview;
-use crate::tools::names::{self, SuggestionBudget, kind};
+use crate::tools::names::{SuggestionBudget, kind, nearest};
 
 /// Maximum characters of a name or a value that a message shows.
 const MAX_SHOWN: usize = 60;
@@ -35,8 +35,8 @@ pub(super) enum ArgumentProblem {
     Invalid { parameter: RunParameter, problem: String },
     #[error("`{}`: {}", .0.name(), .0.refusal())]
     Unsupported(ForeignParameter),
-    #[error("unknown parameter `{name}`{}", suggestion(.name))]
-    Unknown { name: String },
+    #[error("unknown parameter `{name}`{}", did_you_mean(.near))]
+    Unknown { name: String, near: Vec<&'static str> },
     #[error("`{}` is missing: expected the script's source, a string", RunParameter::Code.name())]
     CodeMissing,
     #[error("`code` and `script` are both given: a call runs one of the two")]
@@ -56,7 +56,8 @@ impl ArgumentProblem {
 
     /// There is no parameter of this name.
     pub(super) fn unknown(name: &str) -> Self {
-        Self::Unknown { name: preview(name, MAX_SHOWN) }
+        let near = nearest(name, names(), &SuggestionBudget::of_message());
+        Self::Unknown { name: preview(name, MAX_SHOWN), near }
     }
 }
 
@@ -80,16 +81,35 @@ impl fmt::Display for InvalidArguments {
             let separator = if index == 0 { "" } else { "; " };
             write!(formatter, "{separator}{problem}")?;
         }
-        match self.more {
-            0 => Ok(()),
-            more => write!(formatter, "; and {more} more"),
+        if self.more > 0 {
+            write!(formatter, "; and {} more", self.more)?;
         }
+        // The schemas that clients are told have not all of them.
+        let is_far = |problem: &ArgumentProblem| match problem {
+            ArgumentProblem::Unknown { near, .. } => near.is_empty(),
+            _ => false,
+        };
+        if self.problems.iter().any(is_far) {
+            write!(formatter, "; the parameters are {}", quoted(names()))?;
+        }
+        Ok(())
     }
 }
 
 impl std::error::Error for InvalidArguments {}
 
-fn suggestion(name: &str) -> String {
-    let names = RunParameter::ALL.map(RunParameter::name).into_iter();
-    names::suggestion(name, "parameters", names, &SuggestionBudget::of_message())
+/// The names of all parameters.
+fn names() -> impl Iterator<Item = &'static str> {
+    RunParameter::ALL.into_iter().map(RunParameter::name)
+}
+
+fn did_you_mean(near: &[&'static str]) -> String {
+    match near {
+        [] => String::new(),
+        near => format!("; did you mean {}?", quoted(near.iter().copied())),
+    }
+}
+
+fn quoted(names: impl Iterator<Item = &'static str>) -> String {
+    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
