@@ -38,6 +38,11 @@ pub(crate) trait RunHost: Send + Sync {
     fn input(&self) -> Option<&Json>;
     /// The limits in force. Operators can lower them while the run is in flight.
     fn limits(&self) -> Limits;
+    /// The most that a run can be given. A worker process does not know it, and need not: the executor says why it has
+    /// stopped a run.
+    fn max_limits(&self) -> Limits {
+        Limits::CEILING
+    }
     /// Says how much fuel the run has used, and returns whether that is more than the limit in force. In a worker
     /// process the executor decides.
     fn exceeds_fuel(&self, used: u64) -> bool;

@@ -56,6 +56,10 @@ impl RunHost for ExecutionContext {
         Self::limits(self)
     }
 
+    fn max_limits(&self) -> Limits {
+        Self::max_limits(self)
+    }
+
     fn server_names(&self) -> Vec<Arc<str>> {
         Self::server_names(self)
     }

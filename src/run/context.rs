@@ -251,6 +251,11 @@ impl ExecutionContext {
         self.environment.limits.now()
     }
 
+    /// The operator's maximum.
+    pub(crate) fn max_limits(&self) -> Limits {
+        self.environment.limits.max()
+    }
+
     /// The number of callers above this run.
     pub(crate) fn depth(&self) -> usize {
         self.depth
