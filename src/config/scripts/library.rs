@@ -276,7 +276,8 @@ impl Loaded {
         }
         let names = self.scripts.iter().map(|script| script.name.as_str());
         let name = crate::text::one_line(&crate::text::preview(name, scripts::MAX_NAME));
-        let suggestion = suggestion(&name, "saved scripts", names, &SuggestionBudget::of_message());
+        let what = ("saved scripts", "which `cx scripts list` lists and `search_tools` finds");
+        let suggestion = suggestion(&name, what, names, &SuggestionBudget::of_message());
         ScriptsError::NotFound { suggestion, name }
     }
 
