@@ -33,7 +33,7 @@ use crate::tools::native::NativeTools;
 use crate::tools::policy::Policy;
 use crate::tools::{ToolDefinition, ToolDispatcher, ToolError};
 
-/// Each kind of crash, this many times in the gate. `make isolation` sets it to 1,000.
+/// Each kind of crash, this many times. `make isolation` sets it to 1,000.
 const CRASHES: usize = 20;
 const CRASHES_VARIABLE: &str = "CX_CRASHES";
 
