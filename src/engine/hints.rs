@@ -16,7 +16,7 @@ use crate::run::context::ExecutionContext;
 use crate::run::ledger::CallFacts;
 use crate::run::result::{ErrorCode, LogLevel, Outcome};
 use crate::run::script::Language;
-use crate::text::{preview, visible};
+use crate::text::visible_preview;
 use crate::tools::names::{is_identifier, python_name, typescript_name};
 use crate::tools::{SCRIPTS_SERVER, ToolErrorCode};
 
@@ -481,7 +481,7 @@ fn servers(context: &ExecutionContext, how: &str) -> String {
         .take(MAX_SERVERS)
         .map(|name| {
             let name = if is_python { python_name(name) } else { typescript_name(name) };
-            format!("`tools.{}`", visible(&preview(&name, MAX_NAME)))
+            format!("`tools.{}`", visible_preview(&name, MAX_NAME))
         })
         .collect();
     let more = if names.len() > MAX_SERVERS { ", …" } else { "" };

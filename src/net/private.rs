@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use url::Host;
 
 use super::address::{AddressKind, is_private_name, kind};
-use crate::text::{preview, visible};
+use crate::text::visible_preview;
 
 /// Maximum number of addresses that are checked in the arguments of one call.
 const MAX_ADDRESSES: usize = 10_000;
@@ -184,7 +184,7 @@ fn is_web(scheme: &str) -> bool {
 }
 
 fn described(host: &str) -> String {
-    format!("the private address `{}`", visible(&preview(host, MAX_SHOWN)))
+    format!("the private address `{}`", visible_preview(host, MAX_SHOWN))
 }
 
 #[cfg(test)]
