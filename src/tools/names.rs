@@ -26,6 +26,8 @@ use serde_json::Value;
 
 use self::reserved::{PYTHON_KEYWORDS, TYPESCRIPT_RESERVED};
 
+#[cfg(feature = "server")]
+pub(crate) use self::nearest::quoted;
 pub(crate) use self::nearest::{SEARCH, SuggestionBudget, nearest, suggestion};
 
 /// The prefix and separator of full names: `mcp__server__tool`.

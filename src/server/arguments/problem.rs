@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::foreign::ForeignParameter;
 use super::parameters::RunParameter;
 use crate::text::preview;
-use crate::tools::names::{SuggestionBudget, kind, nearest};
+use crate::tools::names::{self, SuggestionBudget, kind};
 
 /// Maximum characters of a name or a value that a message shows.
 const MAX_SHOWN: usize = 60;
@@ -56,8 +56,14 @@ impl ArgumentProblem {
 
     /// There is no parameter of this name.
     pub(super) fn unknown(name: &str) -> Self {
-        let near = nearest(name, names(), &SuggestionBudget::of_message());
-        Self::Unknown { name: preview(name, MAX_SHOWN), near }
+        let name = preview(name, MAX_SHOWN);
+        let near = names::nearest(&name, parameter_names(), &SuggestionBudget::of_message());
+        Self::Unknown { name, near }
+    }
+
+    /// Whether it is an unknown parameter whose name is like that of none.
+    fn is_like_none(&self) -> bool {
+        matches!(self, Self::Unknown { near, .. } if near.is_empty())
     }
 }
 
@@ -81,35 +87,26 @@ impl fmt::Display for InvalidArguments {
             let separator = if index == 0 { "" } else { "; " };
             write!(formatter, "{separator}{problem}")?;
         }
-        if self.more > 0 {
-            write!(formatter, "; and {} more", self.more)?;
+        // Once, however many of them are unknown.
+        if self.problems.iter().any(ArgumentProblem::is_like_none) {
+            write!(formatter, "; the parameters are {}", names::quoted(parameter_names()))?;
         }
-        // The schemas that clients are told have not all of them.
-        let is_far = |problem: &ArgumentProblem| match problem {
-            ArgumentProblem::Unknown { near, .. } => near.is_empty(),
-            _ => false,
-        };
-        if self.problems.iter().any(is_far) {
-            write!(formatter, "; the parameters are {}", quoted(names()))?;
+        match self.more {
+            0 => Ok(()),
+            more => write!(formatter, "; and {more} more"),
         }
-        Ok(())
     }
 }
 
 impl std::error::Error for InvalidArguments {}
 
-/// The names of all parameters.
-fn names() -> impl Iterator<Item = &'static str> {
+fn parameter_names() -> impl Iterator<Item = &'static str> {
     RunParameter::ALL.into_iter().map(RunParameter::name)
 }
 
 fn did_you_mean(near: &[&'static str]) -> String {
     match near {
         [] => String::new(),
-        near => format!("; did you mean {}?", quoted(near.iter().copied())),
+        near => format!("; did you mean {}?", names::quoted(near.iter().copied())),
     }
-}
-
-fn quoted(names: impl Iterator<Item = &'static str>) -> String {
-    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }

@@ -108,7 +108,8 @@ pub(crate) fn suggestion<'a>(
     }
 }
 
-fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
+/// The names, each between backticks.
+pub(crate) fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
