@@ -11,8 +11,6 @@ use cx::{
     Limits, RemoteWorkers, Script,
 };
 
-use tokio::signal::unix::SignalKind;
-
 use crate::args::{RunArguments, ScriptArguments};
 use crate::console::Console;
 use crate::diagnostic::invalid;
@@ -112,7 +110,7 @@ pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut recorded = None;
     let status = runtime.block_on(async {
-        watch_interrupts(interrupted.clone())?;
+        signals::watch_interrupts(interrupted.clone())?;
         let result = match &record {
             None => executor.run(script).await.map(|result| (result, None)),
             Some(_) => executor.record(script).await,
@@ -304,25 +302,4 @@ async fn pass(time: Option<Duration>) {
 async fn was_interrupted(interrupted: &CancellationToken) {
     interrupted.cancelled().await;
     tokio::time::sleep(MAX_LAST_WRITE).await;
-}
-
-/// The first interrupt stops the script, so that its result is still printed. A second one, or a
-/// script that does not stop, ends the process.
-pub(crate) fn watch_interrupts(interrupted: CancellationToken) -> anyhow::Result<()> {
-    let mut interrupt = signals::listen(SignalKind::interrupt())?;
-    let mut terminate = signals::listen(SignalKind::terminate())?;
-    // It ends with the runtime.
-    tokio::spawn(async move {
-        for _ in 0..2 {
-            tokio::select! {
-                () = signals::next(&mut interrupt) => {}
-                () = signals::next(&mut terminate) => {}
-            }
-            if interrupted.is_cancelled() {
-                crate::exit::exit(ExitStatus::Interrupted);
-            }
-            interrupted.cancel();
-        }
-    });
-    Ok(())
 }
