@@ -81,10 +81,10 @@ fn main() {
         "language    where                warm run: p50     p99   beyond this process   a call   runs/s ({AT_ONCE} at once)"
     );
     for language in [Language::TypeScript, Language::Python] {
-        let mut places: Vec<Place> = modes
+        let mut places: Vec<Measured> = modes
             .iter()
             .filter(|(name, _)| is_chosen(&format!("{language:?} {name}")))
-            .map(|(name, isolation)| Place {
+            .map(|(name, isolation)| Measured {
                 name,
                 executor: Arc::new(executor(language, isolation.clone())),
                 times: Vec::new(),
@@ -108,14 +108,14 @@ fn main() {
 }
 
 /// An executor, and the times of its warm runs.
-struct Place<'a> {
+struct Measured<'a> {
     name: &'a str,
     executor: Arc<Executor>,
     times: Vec<Duration>,
 }
 
 /// Measures warm runs in turn, so that all modes see the same minutes of the machine.
-fn warm_runs(language: Language, places: &mut [Place<'_>]) {
+fn warm_runs(language: Language, places: &mut [Measured<'_>]) {
     for number in 0..RUNS + UNMEASURED {
         for place in &mut *places {
             std::thread::sleep(PAUSE);

@@ -273,7 +273,7 @@ pub use mcp::{
 };
 #[cfg(any(feature = "mcp", feature = "server"))]
 pub use rate::RateLimit;
-pub use run::check::finding::{Checked, Finding, FindingCode, Severity};
+pub use run::finding::{Checked, Finding, FindingCode, Severity};
 pub use run::grants::{Grants, HostPattern, InvalidHostPattern, Permissions};
 pub use run::history::{History, HistoryLimits, RunRecord};
 pub use run::hooks::{CallHook, HookedCall};

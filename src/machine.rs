@@ -77,7 +77,7 @@ impl Machine {
 impl SandboxFeatures {
     /// What the kernel has. Reads a few of its files, and changes nothing.
     pub fn of_kernel() -> Self {
-        Self::of(sandbox::landlock_abi(), &read)
+        Self::read(sandbox::landlock_abi(), &read)
     }
 }
 

@@ -47,6 +47,12 @@ pub fn preview(text: &str, max: usize) -> String {
     if start.len() < text.len() { format!("{start}…") } else { text.to_owned() }
 }
 
+/// The first `max` characters of an untrusted text in a message, with its hidden characters written out, and `…` if
+/// there are more.
+pub(crate) fn visible_preview(text: &str, max: usize) -> String {
+    visible(&preview(text, max))
+}
+
 /// The first `max` bytes of `text`, or a few less where a character would be cut, and `…` if there
 /// are more.
 pub(crate) fn preview_bytes(text: &str, max: usize) -> Cow<'_, str> {

@@ -29,7 +29,7 @@ const HIDDEN: &str = "hidden-value-of-a-variable";
 
 fn entries(client: Option<&Client>, mut root: Node) {
     let workspace = Path::new("/workspace");
-    let environment = Environment::of([("HOME", "/home/x"), ("A", HIDDEN), ("EMPTY", "")]);
+    let environment = Environment::from_variables([("HOME", "/home/x"), ("A", HIDDEN), ("EMPTY", "")]);
     let mut findings = Vec::new();
     let entries = match client {
         Some(client) => {

@@ -1,24 +1,9 @@
 //! What a person may have meant by an amount that is not in the unit of its key: `128` bytes of memory, or `"30s"` for
 //! a number of milliseconds.
 
-use super::document::Content;
+use bytesize::ByteSize;
 
-/// Units of sizes, in small letters. Both kinds are common.
-const SIZES: [(&str, u64); 13] = [
-    ("b", 1),
-    ("k", 1_000),
-    ("kb", 1_000),
-    ("ki", 1 << 10),
-    ("kib", 1 << 10),
-    ("m", 1_000_000),
-    ("mb", 1_000_000),
-    ("mi", 1 << 20),
-    ("mib", 1 << 20),
-    ("g", 1_000_000_000),
-    ("gb", 1_000_000_000),
-    ("gi", 1 << 30),
-    ("gib", 1 << 30),
-];
+use super::document::Content;
 
 /// Maximum length of a text that is read as an amount.
 const MAX_TEXT: usize = 32;
@@ -54,13 +39,7 @@ fn in_unit(text: &str, unit: &str) -> Option<u64> {
         return Some(number);
     }
     match unit {
-        "bytes" => {
-            let start = text.find(|character: char| !character.is_ascii_digit())?;
-            let (number, name) = text.split_at(start);
-            let name = name.trim_start().to_ascii_lowercase();
-            let (_, bytes) = SIZES.iter().find(|(size, _)| *size == name)?;
-            number.parse::<u64>().ok()?.checked_mul(*bytes)
-        }
+        "bytes" => text.parse::<ByteSize>().ok().map(|size| size.as_u64()),
         "milliseconds" => u64::try_from(humantime::parse_duration(text).ok()?.as_millis()).ok(),
         _ => None,
     }
@@ -87,6 +66,7 @@ mod tests {
         assert_eq!(hint(text("64 MB")), Some("write 64000000, a number of bytes".to_owned()));
         assert_eq!(hint(text("64MiB")), Some("write 67108864, a number of bytes".to_owned()));
         assert_eq!(hint(text("1Gi")), Some("write 1073741824, a number of bytes".to_owned()));
+        assert_eq!(hint(text("0.5 GiB")), Some("write 536870912, a number of bytes".to_owned()));
         assert_eq!(hint(text("134217728")), Some("write 134217728, a number of bytes".to_owned()));
         for nothing in [number("0"), number("5000000"), number("1.5"), number("18446744073709551615")] {
             assert_eq!(hint(nothing), None);

@@ -37,8 +37,8 @@ pub(super) fn describe(path: &Path, bytes: &[u8]) -> Result<Vec<String>, Vec<Fin
     // Settings are shown as they are written, and checked as they are used.
     let written = parse_json(text)?;
     let mut root = parse_json(text)?;
-    references::resolve(&mut root, FILE_KEYS, &Environment::of_process())?;
-    let file = own_file(root, FileKind::of(path), &mut findings);
+    references::resolve(&mut root, FILE_KEYS, &Environment::from_process())?;
+    let file = own_file(root, FileKind::from_path(path), &mut findings);
     if !findings.is_empty() {
         return Err(findings);
     }

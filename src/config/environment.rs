@@ -12,7 +12,7 @@ pub(super) struct Environment(BTreeMap<String, String>);
 
 impl Environment {
     /// The environment of this process. A variable that is not UTF-8 counts as missing.
-    pub(super) fn of_process() -> Self {
+    pub(super) fn from_process() -> Self {
         let variables = std::env::vars_os();
         Self(
             variables
@@ -22,7 +22,7 @@ impl Environment {
     }
 
     #[cfg(any(test, fuzzing))]
-    pub(super) fn of<const N: usize>(variables: [(&str, &str); N]) -> Self {
+    pub(super) fn from_variables<const N: usize>(variables: [(&str, &str); N]) -> Self {
         Self(variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into())
     }
 
@@ -80,7 +80,7 @@ impl Directories {
     /// The directories derived from this process's environment; they need not exist. `None` if it has neither `HOME`
     /// nor all three variables, as in some containers.
     pub fn from_environment() -> Option<Self> {
-        Self::in_environment(&Environment::of_process())
+        Self::in_environment(&Environment::from_process())
     }
 
     pub(super) fn in_environment(environment: &Environment) -> Option<Self> {
@@ -99,7 +99,7 @@ impl Directories {
 /// The variable, with its value, that every server process is given, so that an executor that
 /// starts itself through others is detected.
 pub(crate) fn depth_for_children() -> (&'static str, String) {
-    (DEPTH, Environment::of_process().depth().saturating_add(1).to_string())
+    (DEPTH, Environment::from_process().depth().saturating_add(1).to_string())
 }
 
 /// The path without links and `..`. If that cannot be determined, the absolute path.

@@ -148,7 +148,7 @@ fn check(file: &File, provenance: Provenance) -> Result<(), Finding> {
         // Less strict than for cx's own files (`src/storage/private.rs`): root may have made the file for the user, and
         // users of its group may write to it if the umask permits that, because on many systems the group contains only
         // the user.
-        let ownership = Ownership::of(&metadata);
+        let ownership = Ownership::from_metadata(&metadata);
         if ownership.all_may_write() {
             return Err(
                 Finding::from(FindingKind::NotPrivate("all users may write to it")).hint("chmod o-w it")

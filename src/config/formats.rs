@@ -193,7 +193,7 @@ pub(super) fn server(
 ) -> Option<ServerEntry> {
     let before = findings.len();
     findings.extend(check_name(key, name, node.location).err());
-    let mut fields = Fields::of(key.clone(), node, findings)?;
+    let mut fields = Fields::read_members(key.clone(), node, findings)?;
     if dialect.is_own() {
         fields.check_names(SERVER_KEYS);
     }

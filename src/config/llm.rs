@@ -89,7 +89,7 @@ impl Config {
     /// Lets scripts ask a language model, as `--llm` says.
     pub fn enable_llm(&mut self) {
         self.llm.access = LlmAccess::Always;
-        let environment = Environment::of_process();
+        let environment = Environment::from_process();
         self.resolve_provider(&|name| environment.get(name).filter(|key| !key.is_empty()).map(ApiKey::new));
     }
 

@@ -45,7 +45,7 @@ impl Config {
     /// All mistakes in the first file that has any, if it was named or is one of cx's own. Mistakes
     /// in other clients' files are [`warnings`](Self::warnings).
     pub fn load(options: &LoadOptions) -> Result<Self, ConfigError> {
-        load(options, &Environment::of_process())
+        load(options, &Environment::from_process())
     }
 }
 
@@ -325,7 +325,7 @@ impl<'a> Loader<'a> {
         let mut found = None;
         for path in candidates {
             if found.is_none() {
-                found = self.own_file(&path, FileKind::of(&path), role, provenance)?;
+                found = self.own_file(&path, FileKind::from_path(&path), role, provenance)?;
             } else if path.symlink_metadata().is_err() {
                 self.config.add_file(&path, role, ConfigFileStatus::Missing);
             } else {

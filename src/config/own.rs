@@ -101,7 +101,7 @@ pub(super) enum FileKind {
 
 impl FileKind {
     /// The kind by the file's name.
-    pub(super) fn of(path: &Path) -> Self {
+    pub(super) fn from_path(path: &Path) -> Self {
         if code_executor::is_its_path(path) { Self::CodeExecutor } else { Self::Own }
     }
 
@@ -133,7 +133,7 @@ pub(super) fn own_file(root: Node, kind: FileKind, findings: &mut Vec<Finding>) 
     let foreign = program.map(|program| (program, read_foreign(program, &root, &mut settings)));
     let mut file = OwnFile { root, servers: Vec::new(), settings, foreign };
     let OwnFile { root, servers, settings, foreign } = &mut file;
-    if let Some(mut fields) = Fields::of(Key::default(), root, findings) {
+    if let Some(mut fields) = Fields::read_members(Key::default(), root, findings) {
         *servers = own_fields(&mut fields, settings, foreign.as_mut().map(|(_, foreign)| foreign));
     }
     file
@@ -218,7 +218,7 @@ pub(super) fn named_file(root: Node, findings: &mut Vec<Finding>) -> OwnFile {
     let mut settings = Settings::default();
     let program = FileKind::Own.program(&root);
     let mut foreign = program.map(|program| (program, read_foreign(program, &root, &mut settings)));
-    let servers = match (&mut foreign, Fields::of(Key::default(), &root, findings)) {
+    let servers = match (&mut foreign, Fields::read_members(Key::default(), &root, findings)) {
         (_, None) => Vec::new(),
         (None, Some(mut fields)) => named_servers(&mut fields, root.location),
         (Some((_, foreign)), Some(mut fields)) => foreign_servers(&mut fields, &settings, foreign),

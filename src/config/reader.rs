@@ -131,7 +131,7 @@ pub(super) struct Fields<'a, 'f> {
 
 impl<'a, 'f> Fields<'a, 'f> {
     /// The members of `node`. If it is not an object, the mistake is recorded.
-    pub(super) fn of(key: Key, node: &'a Node, findings: &'f mut Vec<Finding>) -> Option<Self> {
+    pub(super) fn read_members(key: Key, node: &'a Node, findings: &'f mut Vec<Finding>) -> Option<Self> {
         match node.as_object() {
             Some(members) => Some(Self { key, members, findings }),
             None => {
@@ -144,7 +144,7 @@ impl<'a, 'f> Fields<'a, 'f> {
     /// The members of an object in this one, if it is there.
     pub(super) fn section(&mut self, name: &str) -> Option<Fields<'a, '_>> {
         let (name, node) = self.find(&[name])?;
-        Fields::of(self.key.child(name), node, self.findings)
+        Fields::read_members(self.key.child(name), node, self.findings)
     }
 
     /// Reads the first of `names` that is present. A value that cannot be read counts as missing,

@@ -18,7 +18,8 @@ fn parse(text: &str) -> Result<Vec<McpServer>, ConfigError> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("mcp.json");
     fs::write(&path, text).unwrap();
-    let environment = Environment::of([("HOME", "/home/ada"), ("EMPTY", ""), ("TRICKY", "${HOME}")]);
+    let environment =
+        Environment::from_variables([("HOME", "/home/ada"), ("EMPTY", ""), ("TRICKY", "${HOME}")]);
     let options =
         LoadOptions { workspace: directory.path().to_owned(), files: vec![path], discover: Discovery::None };
     load(&options, &environment).map(|config| config.servers)
@@ -323,7 +324,7 @@ fn cf_185_no_bytes_panic() {
         {"url": "https://u:p@h/?q=1#f", "headers": {"H": "{env:X}"}, "oauth": {"scopes": ["a"]}, "rateLimit": {"calls": 1, "perMs": 2}}},
         "limits": {"timeoutMs": 1}, "allow": ["a.b"], "import": ["cursor"], /* c */ "cache": {"directory": "~"},}"#;
     let directory = tempfile::tempdir().unwrap();
-    let environment = Environment::of([("HOME", directory.path().to_str().unwrap())]);
+    let environment = Environment::from_variables([("HOME", directory.path().to_str().unwrap())]);
     let path = directory.path().join(".cx.json");
     let imported = directory.path().join(".mcp.json");
     let options =

@@ -152,7 +152,7 @@ impl TrustRequest {
         let bytes = bytes.unwrap_or_default();
         let description = match script_extension(&resolved) {
             Some(extension) => describe_script(extension, &resolved, &bytes).map_err(error)?,
-            None if Extension::of(&resolved).is_some() => {
+            None if Extension::from_path(&resolved).is_some() => {
                 let problem = format!(
                     "only scripts in a folder `{}` need trust; `cx run` runs any other as it is",
                     facts::WORKSPACE_FOLDER
@@ -168,7 +168,7 @@ impl TrustRequest {
 /// The extension of a script in a workspace's folder of scripts; `None` for other files.
 fn script_extension(path: &Path) -> Option<Extension> {
     let is_in_folder = path.parent().is_some_and(|folder| folder.ends_with(facts::WORKSPACE_FOLDER));
-    Extension::of(path).filter(|_| is_in_folder)
+    Extension::from_path(path).filter(|_| is_in_folder)
 }
 
 /// The complete code of a script, after its metadata.

@@ -53,13 +53,13 @@ const MAX_FILES: usize = 4_096;
 pub struct ConfigFiles {
     options: LoadOptions,
     /// The state of the files of the last load, recorded before the load.
-    seen: BTreeMap<PathBuf, State>,
+    seen: BTreeMap<PathBuf, PathState>,
     clock_resolution: Duration,
 }
 
 /// The system's metadata of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum PathState {
     /// The path was not checked before the load, so it may have changed since.
     Unknown,
     /// There is nothing at the path that can be opened.
@@ -105,9 +105,9 @@ impl Identity {
     }
 }
 
-impl State {
+impl PathState {
     /// The state of a path, in a file system whose clock has this resolution.
-    fn of(path: &Path, resolution: Duration) -> Self {
+    fn read(path: &Path, resolution: Duration) -> Self {
         let (Ok(link), Ok(target)) = (path.symlink_metadata(), path.metadata()) else { return Self::Missing };
         let (link, target) = (Identity::from(&link), Identity::from(&target));
         let is_recent = target.changed_at().elapsed().is_ok_and(|age| age < resolution);
@@ -152,7 +152,7 @@ impl ConfigFiles {
         paths.extend(trust_list());
         paths.truncate(MAX_FILES);
         let state = |path: PathBuf| {
-            let state = before.get(&path).copied().unwrap_or(State::Unknown);
+            let state = before.get(&path).copied().unwrap_or(PathState::Unknown);
             (path, state)
         };
         self.seen = paths.into_iter().map(state).collect();
@@ -163,12 +163,12 @@ impl ConfigFiles {
     /// seconds after a change a file counts as changed again. Blocks while the system looks the
     /// files up.
     pub fn have_changed(&self) -> bool {
-        let now = |path: &Path| State::of(path, self.clock_resolution);
+        let now = |path: &Path| PathState::read(path, self.clock_resolution);
         self.seen.is_empty() || self.seen.iter().any(|(path, seen)| !seen.is_still(&now(path)))
     }
 
     /// The states of the files when nothing writes to them any longer, or after [`MAX_LOOKS`] checks.
-    fn look_at_rest(&self) -> BTreeMap<PathBuf, State> {
+    fn look_at_rest(&self) -> BTreeMap<PathBuf, PathState> {
         let mut states = self.look();
         if self.seen.is_empty() {
             return states;
@@ -183,8 +183,8 @@ impl ConfigFiles {
         states
     }
 
-    fn look(&self) -> BTreeMap<PathBuf, State> {
-        let state = |path: &PathBuf| (path.clone(), State::of(path, self.clock_resolution));
+    fn look(&self) -> BTreeMap<PathBuf, PathState> {
+        let state = |path: &PathBuf| (path.clone(), PathState::read(path, self.clock_resolution));
         self.seen.keys().map(state).collect()
     }
 }
@@ -197,13 +197,13 @@ impl ConfigFiles {
 /// ```
 #[derive(Debug)]
 pub struct WatchedFiles {
-    seen: BTreeMap<PathBuf, State>,
+    seen: BTreeMap<PathBuf, PathState>,
 }
 
 impl WatchedFiles {
     /// Records the present state of the files.
     pub fn new(paths: impl IntoIterator<Item = PathBuf>) -> Self {
-        let state = |path: PathBuf| (path.clone(), State::of(&path, CLOCK_RESOLUTION));
+        let state = |path: PathBuf| (path.clone(), PathState::read(&path, CLOCK_RESOLUTION));
         Self { seen: paths.into_iter().take(MAX_FILES).map(state).collect() }
     }
 
@@ -211,20 +211,21 @@ impl WatchedFiles {
     /// some seconds after a change a file counts as changed again. Blocks while the system looks the files
     /// up.
     pub fn have_changed(&self) -> bool {
-        self.seen.iter().any(|(path, seen)| !seen.is_still(&State::of(path, CLOCK_RESOLUTION)))
+        self.seen.iter().any(|(path, seen)| !seen.is_still(&PathState::read(path, CLOCK_RESOLUTION)))
     }
 
     /// Checks the files again.
     pub fn look(&mut self) {
         for (path, seen) in &mut self.seen {
-            *seen = State::of(path, CLOCK_RESOLUTION);
+            *seen = PathState::read(path, CLOCK_RESOLUTION);
         }
     }
 }
 
 /// The list of trusted files.
 fn trust_list() -> Option<PathBuf> {
-    Directories::in_environment(&Environment::of_process()).map(|directories| TrustStore::path(&directories))
+    Directories::in_environment(&Environment::from_process())
+        .map(|directories| TrustStore::path(&directories))
 }
 
 #[cfg(test)]

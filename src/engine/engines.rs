@@ -74,7 +74,7 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(language: Language, form: CodeForm) -> Self {
+    fn new(language: Language, form: CodeForm) -> Self {
         match (language, form) {
             (Language::TypeScript, _) => Self::TypeScript,
             (Language::Python, CodeForm::Plain) => Self::Python,
@@ -127,7 +127,7 @@ impl Engines {
             return self.start_backend(backend);
         }
         if let Some(program) = &self.options.workers {
-            return self.start_workers(program, Kind::of(language, form)).map(drop);
+            return self.start_workers(program, Kind::new(language, form)).map(drop);
         }
         match language {
             Language::TypeScript => self.start_typescript(),
@@ -148,7 +148,7 @@ impl Engines {
             pool.warm().await;
             return Ok(());
         }
-        if let Some(pool) = self.workers[Kind::of(language, self.options.form) as usize].get() {
+        if let Some(pool) = self.workers[Kind::new(language, self.options.form) as usize].get() {
             pool.warm().await;
             processes::warm(pool, runtime).await;
             return Ok(());
@@ -182,7 +182,7 @@ impl Engines {
             return;
         }
         if let Some(program) = &self.options.workers {
-            if let Err(error) = self.start_workers(program, Kind::of(Language::Python, self.options.form)) {
+            if let Err(error) = self.start_workers(program, Kind::new(Language::Python, self.options.form)) {
                 tracing::warn!(%error, "no worker processes for Python");
             }
             return;
@@ -260,7 +260,7 @@ impl Engines {
         if let Some(pool) = self.backend.get() {
             return pool.submit(job);
         }
-        let kind = Kind::of(job.script.language, CodeForm::from(&job.environment.limits.now()));
+        let kind = Kind::new(job.script.language, CodeForm::from(&job.environment.limits.now()));
         if let Some(pool) = self.workers[kind as usize].get() {
             return pool.submit(job);
         }

@@ -8,35 +8,44 @@ use crate::run::script::Language;
 /// Maximum length in bytes of a source line that an error quotes.
 const SHOWN_LINE: usize = 400;
 
+/// What helps a run that has less time than it can be given.
+const MORE_TIME: &str = "ask for a longer timeout";
+
 /// The error of a run that was stopped.
 pub(crate) fn stopped(reason: Option<StopReason>, host: &dyn RunHost) -> ScriptError {
-    let limits = host.limits();
+    let (limits, max) = (host.limits(), host.max_limits());
     match reason {
-        Some(StopReason::Timeout) => ScriptError::new(
-            ErrorCode::Timeout,
-            format!("the script ran longer than {:?}", limits.wall_time),
-        )
-        .with_hint(match host.language() {
-            Language::TypeScript => {
-                "do less per run, run calls at the same time with Promise.all, or ask for a longer timeout"
-            }
-            Language::Python => {
-                "do less per run, run calls at the same time with asyncio.gather, or ask for a longer timeout"
-            }
-        }),
-        Some(StopReason::Cpu) => ScriptError::new(
-            ErrorCode::CpuLimit,
-            format!("the script used more than {:?} of CPU time", limits.cpu_time),
-        )
-        .with_hint(
-            "waiting for tools is free; look for a loop that does not end, or ask for a longer timeout",
-        ),
+        Some(StopReason::Timeout) => {
+            let message = format!("the script ran longer than {:?}", limits.wall_time);
+            let together = match host.language() {
+                Language::TypeScript => "run calls at the same time with Promise.all",
+                Language::Python => "run calls at the same time with asyncio.gather",
+            };
+            let mut advice = vec!["do less per run", together];
+            advice.extend((limits.wall_time < max.wall_time).then_some(MORE_TIME));
+            ScriptError::new(ErrorCode::Timeout, message).with_hint(one_of(&advice))
+        }
+        Some(StopReason::Cpu) => {
+            let message = format!("the script used more than {:?} of CPU time", limits.cpu_time);
+            let mut advice = vec!["look for a loop that does not end"];
+            advice.extend((limits.cpu_time < max.cpu_time).then_some(MORE_TIME));
+            let hint = format!("waiting for tools is free; {}", one_of(&advice));
+            ScriptError::new(ErrorCode::CpuLimit, message).with_hint(hint)
+        }
         Some(StopReason::Memory) => ScriptError::new(
             ErrorCode::MemoryLimit,
             format!("the script used more than {} of memory", amount(limits.memory_bytes)),
         )
         .with_hint("keep only what is needed of each result"),
         Some(StopReason::Cancelled) | None => ScriptError::new(ErrorCode::Cancelled, "the run was cancelled"),
+    }
+}
+
+/// Alternatives as one sentence: `a`, `a, or b`, `a, b, or c`.
+fn one_of(advice: &[&str]) -> String {
+    match advice {
+        [first @ .., last] if !first.is_empty() => format!("{}, or {last}", first.join(", ")),
+        other => other.concat(),
     }
 }
 
@@ -82,11 +91,41 @@ pub(crate) fn not_json(error: &serde_json::Error) -> ScriptError {
 
 #[cfg(test)]
 mod tests {
-    use super::amount;
+    use tokio::runtime::Handle;
+
+    use super::*;
+    use crate::run::context::{ExecutionContext, RunEnvironment};
+    use crate::run::limits::Limits;
+    use crate::run::script::Script;
 
     #[test]
     fn amounts_are_whole_numbers() {
         assert_eq!(amount(128 << 20), "128 MiB");
         assert_eq!(amount(16_000_000), "16000000 bytes");
+    }
+
+    #[tokio::test]
+    async fn more_time_is_advised_only_where_there_is_some() {
+        let hint = |reason, limits| {
+            let environment = RunEnvironment::empty(limits, Handle::current());
+            let context = ExecutionContext::new(Script::typescript("source"), environment);
+            stopped(Some(reason), &context).hint.unwrap()
+        };
+        assert_eq!(
+            hint(StopReason::Timeout, Limits::default()),
+            "do less per run, run calls at the same time with Promise.all, or ask for a longer timeout"
+        );
+        assert_eq!(
+            hint(StopReason::Timeout, Limits::CEILING),
+            "do less per run, or run calls at the same time with Promise.all"
+        );
+        assert_eq!(
+            hint(StopReason::Cpu, Limits::default()),
+            "waiting for tools is free; look for a loop that does not end, or ask for a longer timeout"
+        );
+        assert_eq!(
+            hint(StopReason::Cpu, Limits::CEILING),
+            "waiting for tools is free; look for a loop that does not end"
+        );
     }
 }

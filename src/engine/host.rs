@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::files::RunFiles;
 use crate::json::Json;
+use crate::run::call_terms::CallTerms;
 use crate::run::calls::resolve::ToolName;
-use crate::run::calls::terms::CallTerms;
 use crate::run::limits::Limits;
 use crate::run::recording::GuestClock;
 use crate::run::result::LogLevel;
@@ -38,6 +38,11 @@ pub(crate) trait RunHost: Send + Sync {
     fn input(&self) -> Option<&Json>;
     /// The limits in force. Operators can lower them while the run is in flight.
     fn limits(&self) -> Limits;
+    /// The most that a run can be given. A worker process does not know it, and need not: the executor says why it has
+    /// stopped a run.
+    fn max_limits(&self) -> Limits {
+        Limits::CEILING
+    }
     /// Says how much fuel the run has used, and returns whether that is more than the limit in force. In a worker
     /// process the executor decides.
     fn exceeds_fuel(&self, used: u64) -> bool;

@@ -21,8 +21,8 @@ use self::query::Query;
 use crate::engine::host::{Answer, RunHost, RunTape, tool_name};
 use crate::files::RunFiles;
 use crate::json::{self, Json, TreeError};
+use crate::run::call_terms::CallTerms;
 use crate::run::calls::resolve::ToolName;
-use crate::run::calls::terms::CallTerms;
 use crate::run::context::{ExecutionContext, Purpose};
 use crate::run::limits::Limits;
 use crate::run::recording::{GuestClock, Request};
@@ -54,6 +54,10 @@ impl RunHost for ExecutionContext {
 
     fn limits(&self) -> Limits {
         Self::limits(self)
+    }
+
+    fn max_limits(&self) -> Limits {
+        Self::max_limits(self)
     }
 
     fn server_names(&self) -> Vec<Arc<str>> {

@@ -42,11 +42,11 @@ pub(crate) struct ResidentGuard {
     page_bytes: usize,
     /// Maximum bytes that one page fault maps.
     fault_bytes: usize,
-    state: Mutex<State>,
+    state: Mutex<ResidentState>,
 }
 
 #[derive(Default)]
-struct State {
+struct ResidentState {
     runs: Vec<Arc<Entry>>,
     /// Resident bytes without the runs' share: the minimum since there were no runs.
     baseline: usize,

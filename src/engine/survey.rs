@@ -5,13 +5,13 @@ use crate::run::check::survey::{Bytes, Literal, Survey, Target, ToolUse};
 
 /// A server that a script names.
 #[derive(Clone, Debug)]
-pub(super) struct Server {
+pub(super) struct NamedServer {
     pub(super) name: String,
     /// Whether it is named by a global variable, which may be something else.
     pub(super) is_global: bool,
 }
 
-impl Server {
+impl NamedServer {
     /// A server that is not named by a global variable.
     pub(super) fn named(name: impl Into<String>) -> Self {
         Self { name: name.into(), is_global: false }

@@ -6,8 +6,8 @@ use parking_lot::Mutex;
 
 use super::core::Executor;
 use crate::error::Error;
-use crate::run::check::finding::{Checked, Finding};
 use crate::run::context::Purpose;
+use crate::run::finding::{Checked, Finding};
 use crate::run::observer::Observation;
 use crate::run::result::Outcome;
 use crate::run::script::Script;

@@ -18,13 +18,13 @@ const MIN_ANSWER_TOKENS: u64 = 64;
 pub(crate) struct Budget {
     max_rounds: u32,
     max_tokens: u64,
-    state: Mutex<State>,
+    state: Mutex<BudgetState>,
     /// Notified when tokens are given back.
     freed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct BudgetState {
     rounds: u32,
     /// Tokens of calls that have ended.
     used: u64,

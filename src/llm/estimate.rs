@@ -61,7 +61,7 @@ fn by_kinds(text: &str) -> u64 {
     let mut run: u64 = 0;
     let mut last = Kind::Space;
     for character in text.chars() {
-        let kind = Kind::of(character);
+        let kind = Kind::from_character(character);
         if kind != last || matches!(kind, Kind::Mark | Kind::Other) {
             tokens += last.tokens(run);
             run = 0;
@@ -84,7 +84,7 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(character: char) -> Self {
+    fn from_character(character: char) -> Self {
         match character {
             'a'..='z' => Self::Lower,
             'A'..='Z' => Self::Upper,

@@ -46,7 +46,7 @@ pub struct CgroupV2 {
 
 impl SandboxFeatures {
     /// What files of the kernel's say, which `read` reads, and what it has of Landlock.
-    pub(super) fn of(landlock_abi: Option<u32>, read: &dyn Fn(&Path) -> Option<String>) -> Self {
+    pub(super) fn read(landlock_abi: Option<u32>, read: &dyn Fn(&Path) -> Option<String>) -> Self {
         let is_forbidden =
             |(path, value): &(&str, &str)| read(Path::new(path)).is_some_and(|text| text.trim() == *value);
         Self {
@@ -54,13 +54,13 @@ impl SandboxFeatures {
             seccomp: read(Path::new("/proc/sys/kernel/seccomp/actions_avail")).is_some(),
             user_namespaces: Path::new("/proc/self/ns/user").exists()
                 && !USER_NAMESPACE_SWITCHES.iter().any(is_forbidden),
-            cgroup_v2: cgroup::directory_of_v2(read).map(|directory| CgroupV2::of(directory, read)),
+            cgroup_v2: cgroup::directory_of_v2(read).map(|directory| CgroupV2::read(directory, read)),
         }
     }
 }
 
 impl CgroupV2 {
-    fn of(directory: PathBuf, read: &dyn Fn(&Path) -> Option<String>) -> Self {
+    fn read(directory: PathBuf, read: &dyn Fn(&Path) -> Option<String>) -> Self {
         let controllers = read(&directory.join("cgroup.controllers")).unwrap_or_default();
         let access = rustix::fs::access(&directory, rustix::fs::Access::WRITE_OK);
         Self {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use url::Host;
 
 use super::address::{AddressKind, is_private_name, kind};
-use crate::text::{preview, visible};
+use crate::text::visible_preview;
 
 /// Maximum number of addresses that are checked in the arguments of one call.
 const MAX_ADDRESSES: usize = 10_000;
@@ -31,20 +31,20 @@ const WEB_SCHEMES: [&str; 5] = ["http", "https", "ws", "wss", "ftp"];
 /// with `://`, also as a name of a field. Also says if there are too many addresses to check them all.
 pub(crate) fn private_address(arguments: &Map<String, Value>) -> Option<String> {
     let mut search = Search { left: MAX_ADDRESSES };
-    if let Some(found) = arguments.keys().find_map(|name| search.text(name)) {
+    if let Some(found) = arguments.keys().find_map(|name| search.check(name)) {
         return Some(found);
     }
     let mut open: Vec<&Value> = arguments.values().collect();
     while let Some(value) = open.pop() {
         let found = match value {
-            Value::String(text) => search.text(text),
+            Value::String(text) => search.check(text),
             Value::Array(items) => {
                 open.extend(items);
                 None
             }
             Value::Object(members) => {
                 open.extend(members.values());
-                members.keys().find_map(|name| search.text(name))
+                members.keys().find_map(|name| search.check(name))
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => None,
         };
@@ -61,7 +61,7 @@ struct Search {
 }
 
 impl Search {
-    fn text(&mut self, text: &str) -> Option<String> {
+    fn check(&mut self, text: &str) -> Option<String> {
         whole(text).or_else(|| self.inside(text))
     }
 
@@ -103,7 +103,7 @@ fn whole(text: &str) -> Option<String> {
         Some(address) => kind(address) != AddressKind::Public,
         None => is_local_name(host),
     };
-    is_private.then(|| shown(host))
+    is_private.then(|| described(host))
 }
 
 /// Checks the host after a scheme and its slashes.
@@ -118,7 +118,7 @@ fn authority(rest: &str, is_web: bool) -> Option<String> {
     }
     // `\` ends it for some clients and is a letter of the user name for others.
     let until_backslash = authority.split('\\').next().unwrap_or(authority);
-    [until_backslash, authority].into_iter().map(host).find(|host| is_private(host, is_web)).map(shown)
+    [until_backslash, authority].into_iter().map(host).find(|host| is_private(host, is_web)).map(described)
 }
 
 /// The host in `user:password@host:port`, without brackets, the zone in them, and what cannot be a part of it.
@@ -183,8 +183,8 @@ fn is_web(scheme: &str) -> bool {
     WEB_SCHEMES.iter().any(|web| web.eq_ignore_ascii_case(scheme))
 }
 
-fn shown(host: &str) -> String {
-    format!("the private address `{}`", visible(&preview(host, MAX_SHOWN)))
+fn described(host: &str) -> String {
+    format!("the private address `{}`", visible_preview(host, MAX_SHOWN))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use url::{Host, Url};
 
 use super::call::FetchRequest;
 use super::head::Head;
-use crate::text::{preview, visible};
+use crate::text::visible_preview;
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Maximum length of an address. Servers refuse longer ones, mostly from 8 KiB on.
@@ -183,7 +183,7 @@ fn origin(url: &Url) -> Origin {
 /// Refuses what no script may ask for, also by a redirect.
 fn checked(mut url: Url) -> Result<Url, ToolError> {
     if !matches!(url.scheme(), "http" | "https") {
-        let scheme = shown(url.scheme());
+        let scheme = visible_preview(url.scheme(), MAX_SHOWN);
         return Err(invalid(format!("`fetch` knows `https:` and `http:` only: `{scheme}:`")));
     }
     if !url.username().is_empty() || url.password().is_some() {
@@ -208,8 +208,9 @@ fn method(text: &str) -> Result<Method, ToolError> {
         return Err(invalid(format!("the method {upper} is refused")));
     }
     // The standard makes only the usual methods upper case; servers know none in lower case.
-    Method::from_bytes(upper.as_bytes())
-        .map_err(|_| invalid(format!("expected a method such as `GET` or `POST`: `{}`", shown(text))))
+    Method::from_bytes(upper.as_bytes()).map_err(|_| {
+        invalid(format!("expected a method such as `GET` or `POST`: `{}`", visible_preview(text, MAX_SHOWN)))
+    })
 }
 
 fn headers(list: &[(String, String)]) -> Result<HeaderMap, ToolError> {
@@ -225,8 +226,9 @@ fn headers(list: &[(String, String)]) -> Result<HeaderMap, ToolError> {
     let mut headers = HeaderMap::with_capacity(list.len());
     for (name, value) in list {
         let lower = name.to_ascii_lowercase();
-        let parsed = HeaderName::from_bytes(lower.as_bytes())
-            .map_err(|_| invalid(format!("expected the name of a header: `{}`", shown(name))))?;
+        let parsed = HeaderName::from_bytes(lower.as_bytes()).map_err(|_| {
+            invalid(format!("expected the name of a header: `{}`", visible_preview(name, MAX_SHOWN)))
+        })?;
         let is_forbidden = FORBIDDEN_HEADERS.contains(&&*lower)
             || FORBIDDEN_PREFIXES.iter().any(|prefix| lower.starts_with(prefix));
         if is_forbidden {
@@ -248,10 +250,6 @@ fn headers(list: &[(String, String)]) -> Result<HeaderMap, ToolError> {
 /// A header's value has bytes, and in the standard's strings each is one character.
 fn latin1(text: &str) -> Option<Vec<u8>> {
     text.trim_matches([' ', '\t', '\r', '\n']).chars().map(|letter| u8::try_from(letter).ok()).collect()
-}
-
-fn shown(text: &str) -> String {
-    visible(&preview(text, MAX_SHOWN))
 }
 
 fn invalid(problem: String) -> ToolError {

@@ -16,7 +16,6 @@ mod record;
 mod requests;
 pub(crate) mod resolve;
 pub(super) mod send;
-pub(crate) mod terms;
 
 use std::sync::Arc;
 
@@ -27,9 +26,9 @@ use self::arguments::{ExactArguments, parse_arguments};
 use self::held::HeldCall;
 use self::resolve::ToolName;
 use self::send::{Decided, Permission};
-use self::terms::CallTerms;
 use crate::json::{Json, numbers};
 use crate::run::approval::{asks_about, effects_of};
+use crate::run::call_terms::CallTerms;
 use crate::run::context::{ExecutionContext, denied, over};
 use crate::run::ledger::Call;
 use crate::run::observer::RunEvent;

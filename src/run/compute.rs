@@ -35,14 +35,14 @@ pub(crate) trait OnFreeSlot: Send + Sync {
 
 /// The compute slots of the process, one for each processor that it may use.
 pub(crate) struct ComputeSlots {
-    state: Mutex<State>,
+    state: Mutex<ComputeState>,
     freed: Condvar,
     capacity: usize,
     listeners: Mutex<Vec<Weak<dyn OnFreeSlot>>>,
 }
 
 #[derive(Default)]
-struct State {
+struct ComputeState {
     taken: usize,
     /// Started runs that wait to resume. They have priority over runs that have not started.
     waiting: usize,

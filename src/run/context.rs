@@ -8,13 +8,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::files::{Clock, FileOptions, RunFiles};
 use crate::llm::setup::LlmSetup;
-use crate::run::calls::terms::EndableCalls;
-use crate::run::check::finding::Checked;
+use crate::run::call_terms::EndableCalls;
 use crate::run::clock::RunClock;
 use crate::run::compute::Turn;
 use crate::run::elicitation;
 use crate::run::entered::entered;
 use crate::run::fetches::Fetches;
+use crate::run::finding::Checked;
 use crate::run::grants::RunGrants;
 use crate::run::history::History;
 use crate::run::hooks::Hooks;
@@ -249,6 +249,11 @@ impl ExecutionContext {
     /// The limits in force: those at the start of the run, lowered where the operator has lowered the maximum since.
     pub(crate) fn limits(&self) -> Limits {
         self.environment.limits.now()
+    }
+
+    /// The operator's maximum.
+    pub(crate) fn max_limits(&self) -> Limits {
+        self.environment.limits.max()
     }
 
     /// The number of callers above this run.

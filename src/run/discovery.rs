@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::run::context::{ExecutionContext, denied, over};
 use crate::run::observer::{Discovered, RunEvent};
 use crate::run::result::LogLevel;
-use crate::text::{preview, visible};
+use crate::text::visible_preview;
 use crate::tools::catalog::{Catalog, ResolvedTool, describe_failures};
 use crate::tools::{ServerDetails, ToolError, ToolKind};
 
@@ -54,7 +54,7 @@ impl ExecutionContext {
         // those.
         found.tools.retain(|tool| tool.kind() != ToolKind::ScriptChange);
         if found.are_nearest && !found.tools.is_empty() {
-            let shown = visible(&preview(query, MAX_SHOWN_QUERY));
+            let shown = visible_preview(query, MAX_SHOWN_QUERY);
             self.log_for_call(LogLevel::Warn, format!("no tool matches `{shown}`: these are the nearest"));
         }
         Ok(found.tools)

@@ -163,7 +163,7 @@ impl ExecutionContext {
             response = Some(found);
             Ok(Json::from(status))
         };
-        self.send_to_host(held, &host, shown(request), send).await?;
+        self.send_to_host(held, &host, described(request), send).await?;
         // A hook has answered in place of the host.
         response.ok_or_else(|| {
             ToolError::new(ToolErrorCode::NetDenied, "a hook of the embedder did not let the request go out")
@@ -226,7 +226,7 @@ impl ExecutionContext {
         let planned = PlannedCall {
             server: FETCH_SERVER.to_owned(),
             tool: name,
-            arguments: Json::from(Value::Object(shown(request))),
+            arguments: Json::from(Value::Object(described(request))),
         };
         self.ledger.lock().plan(planned);
         let body = json!({ sample::MARK: true }).to_string();
@@ -264,7 +264,7 @@ async fn answer(begun: &Begun<'_>, found: Final, turn: Turn) -> Result<String, T
 }
 
 /// The arguments that an approver sees of a request, and that a dry run plans.
-fn shown(request: &HttpRequest) -> Map<String, Value> {
+fn described(request: &HttpRequest) -> Map<String, Value> {
     let mut shown = object(json!({ "method": request.method.as_str(), "url": request.url.as_str() }));
     let headers = request.header_names();
     if !headers.is_empty() {

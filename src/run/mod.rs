@@ -2,6 +2,7 @@
 
 mod activity;
 pub(crate) mod approval;
+pub(crate) mod call_terms;
 pub(crate) mod calls;
 pub(crate) mod check;
 mod client_data;
@@ -21,6 +22,7 @@ mod fetches;
 #[cfg(not(feature = "fetch"))]
 #[path = "no_fetches.rs"]
 mod fetches;
+pub(crate) mod finding;
 mod frames;
 pub(crate) mod grants;
 pub(crate) mod guide;

@@ -17,7 +17,7 @@ use crate::run::context::{ExecutionContext, over};
 use crate::run::limits::Limits;
 use crate::run::result::{ErrorCode, ExecuteResult, Outcome, Output, ScriptError};
 use crate::run::script::{Language, Script};
-use crate::text::{preview, visible};
+use crate::text::{preview, visible_preview};
 use crate::tools::{ScriptCaller, StoredScript, ToolError, ToolErrorCode, TraceContext};
 
 /// Maximum depth of stored scripts below a run: enough for scripts that are built of others, and a script that calls
@@ -80,7 +80,7 @@ impl ExecutionContext {
         stored: StoredScript,
         trace: Option<TraceContext>,
     ) -> Result<Json, ToolError> {
-        let name = visible(&preview(&stored.name, 80));
+        let name = visible_preview(&stored.name, 80);
         let Some(runner) = self.environment.nested.clone() else {
             let message = format!("`{name}` cannot be run here: this call has no engine");
             return Err(ToolError::new(ToolErrorCode::ToolDenied, message));

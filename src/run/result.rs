@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::json::Json;
-use crate::run::check::finding::Finding;
+use crate::run::finding::Finding;
 use crate::run::frames;
 use crate::run::sampling::SamplingReport;
 use crate::tools::ToolErrorCode;

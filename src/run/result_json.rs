@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::json::Json;
-use crate::run::check::finding::Finding;
+use crate::run::finding::Finding;
 use crate::run::result::{ExecuteResult, Output, PlannedCall, ScriptError, ToolCallStatus};
 use crate::run::sampling::{ContentViolation, ModelCall, SamplingMetrics};
 use crate::tools::names::full_name;

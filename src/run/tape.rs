@@ -41,7 +41,7 @@ use self::random::SeededBytes;
 use self::recorder::Recorder;
 pub use self::replayer::Difference;
 use self::replayer::Replayer;
-use crate::run::check::finding::Finding;
+use crate::run::finding::Finding;
 use crate::run::recording::{Delivered, GuestClock, Recording, Request};
 use crate::run::result::{ErrorCode, ExecuteResult, LogLevel, Outcome, ScriptError};
 use crate::run::script::Script;

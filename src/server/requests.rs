@@ -327,8 +327,12 @@ impl McpSession {
                     list = self.shared.asked_tools(false).await;
                 }
                 let Some(tool) = list.tool(other) else {
-                    let suggestion =
-                        suggestion(other, "tools", list.names(), &SuggestionBudget::of_message());
+                    let suggestion = suggestion(
+                        other,
+                        ("tools", "`tools/list` has them"),
+                        list.names(),
+                        &SuggestionBudget::of_message(),
+                    );
                     return Err(ErrorData::invalid_params(format!("no tool `{other}`{suggestion}"), None));
                 };
                 let called = Called::Tool { server: Arc::clone(&tool.server), tool: Arc::clone(&tool.tool) };

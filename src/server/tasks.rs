@@ -35,7 +35,7 @@ const MAX_ENDED_OF_ALL: usize = 1_024;
 /// The tasks of one session.
 pub(crate) struct Tasks {
     slots: ClientSlots,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<TasksState>>,
 }
 
 impl Default for Tasks {
@@ -45,7 +45,7 @@ impl Default for Tasks {
 }
 
 #[derive(Default)]
-struct State {
+struct TasksState {
     /// The tasks by id, each with a manager of its own: rmcp's cannot drop a single task.
     tasks: HashMap<String, Task>,
 }
@@ -62,7 +62,7 @@ struct Task {
 /// Records the end of a task when it is dropped, whatever ends the task.
 struct EndOfTask {
     ended: Arc<OnceLock<Instant>>,
-    state: Weak<Mutex<State>>,
+    state: Weak<Mutex<TasksState>>,
     slot: ClientSlot,
 }
 
@@ -75,7 +75,7 @@ impl Drop for EndOfTask {
     }
 }
 
-impl State {
+impl TasksState {
     /// Removes the ended tasks that are no longer kept: those that have expired, and the oldest ones
     /// beyond the bounds.
     fn drop_ended(&mut self, client: &str) -> Vec<Task> {

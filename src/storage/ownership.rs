@@ -29,7 +29,7 @@ impl Ownership {
     const ROOT: u32 = 0;
 
     /// The ownership in this metadata. Use the metadata of an open file: a path may refer to another file by now.
-    pub fn of(metadata: &Metadata) -> Self {
+    pub fn from_metadata(metadata: &Metadata) -> Self {
         Self { user: metadata.uid(), mode: metadata.mode() }
     }
 

@@ -71,13 +71,15 @@ impl PrivateDirectory {
             let Component::Normal(name) = part else { continue };
             walked.push(name);
             directory = File::from(rustix::fs::openat(&directory, name, flags, Mode::empty())?);
-            if writers == Writers::AllUsersOwnEntries && !Ownership::of(&directory.metadata()?).is_ours() {
+            if writers == Writers::AllUsersOwnEntries
+                && !Ownership::from_metadata(&directory.metadata()?).is_ours()
+            {
                 let why = "belongs to another user, in a directory where all users may write";
                 return Err(refused(&walked, why));
             }
             writers = check_directory(&directory, &walked)?;
         }
-        if !Ownership::of(&directory.metadata()?).is_ours() {
+        if !Ownership::from_metadata(&directory.metadata()?).is_ours() {
             return Err(refused(&walked, "belongs to another user"));
         }
         if writers == Writers::AllUsersOwnEntries {
@@ -278,7 +280,7 @@ pub(crate) fn make_file(path: &Path) -> io::Result<()> {
         return Err(not_a_file(path));
     }
     check_owner(&metadata, path)?;
-    if Ownership::of(&metadata).others_have_access() {
+    if Ownership::from_metadata(&metadata).others_have_access() {
         fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
     }
     Ok(())
@@ -316,7 +318,7 @@ enum Writers {
 /// next directory on the path must belong to this user.
 fn check_directory(directory: &File, path: &Path) -> io::Result<Writers> {
     let metadata = directory.metadata()?;
-    let ownership = Ownership::of(&metadata);
+    let ownership = Ownership::from_metadata(&metadata);
     if !ownership.is_ours_or_of_root() {
         return Err(refused(path, "belongs to another user"));
     }
@@ -331,7 +333,7 @@ fn check_directory(directory: &File, path: &Path) -> io::Result<Writers> {
 
 /// A file that another user can write to cannot be trusted.
 fn check_owner(metadata: &fs::Metadata, path: &Path) -> io::Result<()> {
-    let ownership = Ownership::of(metadata);
+    let ownership = Ownership::from_metadata(metadata);
     if ownership.is_ours() && !ownership.others_may_write() {
         return Ok(());
     }

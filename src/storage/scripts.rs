@@ -53,7 +53,7 @@ impl Extension {
     }
 
     /// The extension of a path.
-    pub(crate) fn of(path: &Path) -> Option<Self> {
+    pub(crate) fn from_path(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?;
         Self::ALL.into_iter().find(|known| known.as_str() == extension)
     }
@@ -129,7 +129,7 @@ impl ScriptFolder {
         };
         if self.owner == FolderOwner::User {
             // As `private.rs` checks its directories. The hint is for folders that the user has made.
-            let ownership = Ownership::of(&fs::metadata(&self.directory)?);
+            let ownership = Ownership::from_metadata(&fs::metadata(&self.directory)?);
             if !ownership.is_ours() || ownership.others_may_write() {
                 return Err(other("it belongs to or can be written by another user: chmod go-w it"));
             }
@@ -140,7 +140,7 @@ impl ScriptFolder {
         }
         paths.sort();
         for path in paths {
-            let Some(extension) = Extension::of(&path) else { continue };
+            let Some(extension) = Extension::from_path(&path) else { continue };
             let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
             if name.starts_with('.') {
                 // A temporary file of an editor, or a file that is being written.

@@ -105,8 +105,10 @@ fn run_once(
     timeouts: Timeouts,
     body: Arc<dyn Fn() + Send + Sync>,
 ) -> Result<usize, String> {
-    let execution =
-        Arc::new(Execution { state: Mutex::new(State::new(seed, length, timeouts)), ended: Condvar::new() });
+    let execution = Arc::new(Execution {
+        state: Mutex::new(ExecutionState::new(seed, length, timeouts)),
+        ended: Condvar::new(),
+    });
     let root = execution.add("root".to_owned());
     start(Arc::clone(&execution), root, move || body()).map_err(|error| format!("no thread: {error}"))?;
     let mut state = execution.state.lock();
@@ -134,11 +136,11 @@ fn run_once(
 
 /// One schedule.
 struct Execution {
-    state: Mutex<State>,
+    state: Mutex<ExecutionState>,
     ended: Condvar,
 }
 
-struct State {
+struct ExecutionState {
     tasks: Vec<Task>,
     /// The thread that runs.
     running: Option<usize>,
@@ -189,7 +191,7 @@ enum Reason {
     Others,
 }
 
-impl State {
+impl ExecutionState {
     fn new(seed: u64, length: usize, timeouts: Timeouts) -> Self {
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d);
         let changes = (seed % 2 == 1).then(|| {
@@ -284,7 +286,7 @@ impl Execution {
     }
 
     /// Lets the chosen thread continue. Returns when `me` is chosen again.
-    fn hand_over(&self, mut state: MutexGuard<'_, State>, me: usize) {
+    fn hand_over(&self, mut state: MutexGuard<'_, ExecutionState>, me: usize) {
         if state.failure.is_none() {
             match state.choose() {
                 Some(next) if next == me => return,

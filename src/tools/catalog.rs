@@ -23,7 +23,7 @@ use super::cache::ListCache;
 use super::declarations::{self, ToolTypes};
 use super::dispatch::ToolDispatcher;
 use super::error::{ToolError, ToolErrorCode};
-use super::names::{SuggestionBudget, python_name, suggestion, typescript_name};
+use super::names::{SEARCH, SuggestionBudget, python_name, suggestion, typescript_name};
 use super::pins::{DamagedPins, Pins, ToolChange};
 use super::shape::Shape;
 use super::skill_pins::{SkillChange, SkillPin};
@@ -165,7 +165,7 @@ impl Catalog {
         }
         // The server of saved scripts is built in, not configured.
         let names = self.server_names().map(|name| &**name).filter(|name| *name != SCRIPTS_SERVER);
-        let suggestion = suggestion(name, "servers", names, budget);
+        let suggestion = suggestion(name, ("servers", SEARCH), names, budget);
         let hint = self.options.missing_server_hint.as_ref().map(|hint| format!("; {hint}"));
         let message = format!("no server `{}`{suggestion}{}", preview_name(name), hint.unwrap_or_default());
         ToolError::new(ToolErrorCode::ToolNotFound, message)

@@ -28,7 +28,7 @@ use self::reserved::{PYTHON_KEYWORDS, TYPESCRIPT_RESERVED};
 
 #[cfg(feature = "server")]
 pub(crate) use self::nearest::quoted;
-pub(crate) use self::nearest::{SuggestionBudget, nearest, suggestion};
+pub(crate) use self::nearest::{SEARCH, SuggestionBudget, nearest, suggestion};
 
 /// The prefix and separator of full names: `mcp__server__tool`.
 const FULL_NAME_PREFIX: &str = "mcp__";

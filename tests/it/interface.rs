@@ -21,7 +21,7 @@ struct Reexports {
 }
 
 impl Reexports {
-    fn of(names: &Names) -> Self {
+    fn new(names: &Names) -> Self {
         let (crates, items): (Vec<_>, Vec<_>) =
             names.other_imports.iter().partition(|(name, origin)| name == origin);
         let items = items.into_iter().map(|(name, origin)| (origin.clone(), name.clone())).collect();
@@ -292,7 +292,7 @@ fn closed_types_are_found() {
 fn the_crates_of_public_types_are_reexported() {
     let text = |file: &str| fs::read_to_string(root().join(file)).unwrap();
     let crates: BTreeSet<String> = dependencies().iter().map(|name| name.replace('-', "_")).collect();
-    let reexports = Reexports::of(&names(&text("src/lib.rs"), &[]));
+    let reexports = Reexports::new(&names(&text("src/lib.rs"), &[]));
     assert!(reexports.crates.contains("serde_json"), "{:?}", reexports.crates);
     let with_tokens = |module: Module| {
         let tokens = product_tokens(&text(&module.file));
@@ -314,7 +314,7 @@ fn each_form_of_a_public_type_is_found() {
     let found = |text: &str| {
         let modules = [read(text, "a.rs", &["a"]), read(other, "b.rs", &["b"])];
         let crates = ["http", "url"].map(str::to_owned).into();
-        let reexports = Reexports::of(&names("pub use url; pub use http::Method;", &[]));
+        let reexports = Reexports::new(&names("pub use url; pub use http::Method;", &[]));
         missing(&named(&modules, &crates), &reexports).join(", ")
     };
     for (text, expected) in [

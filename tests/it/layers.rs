@@ -1,6 +1,6 @@
 //! The layers of the library and the graph of its files, checked by reading the source.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use crate::source::{Module, cycles, graph, modules};
@@ -76,6 +76,48 @@ fn show(cycle: &[usize], modules: &[Module], graph: &[BTreeSet<usize>]) -> Strin
         writeln!(shown, "    {} names {}", modules[number].file, named.join(", ")).unwrap();
     }
     shown
+}
+
+/// As with files, so with folders: the parts of a folder, which are its files and the folders in it, form no cycle of more
+/// than two. A file and the folder of its modules are one part.
+#[test]
+fn no_more_than_two_parts_of_a_folder_name_each_other() {
+    let mut wrong = Vec::new();
+    for (directory, roots, least) in [("src", ROOTS, 40), (COMMAND, &[][..], 5)] {
+        let modules = modules(directory, roots);
+        let graph = graph(&modules);
+        let folders: BTreeSet<&[String]> =
+            modules.iter().filter_map(|module| module.path.split_last()).map(|(_, folder)| folder).collect();
+        assert!(folders.len() > least, "only {} folders in {directory}", folders.len());
+        for folder in folders {
+            for cycle in cycles_of_parts(folder, &modules, &graph) {
+                wrong.push(format!("{directory}/{}: {}", folder.join("/"), cycle.join(", ")));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "parts that lead back to each other:\n{}", wrong.join("\n"));
+}
+
+/// The cycles of more than two parts of a folder.
+fn cycles_of_parts<'a>(
+    folder: &[String],
+    modules: &'a [Module],
+    graph: &[BTreeSet<usize>],
+) -> Vec<Vec<&'a str>> {
+    let part = |module: &'a Module| module.path.strip_prefix(folder)?.first().map(String::as_str);
+    let names: BTreeSet<&str> = modules.iter().filter_map(part).collect();
+    let names: Vec<&str> = names.into_iter().collect();
+    let numbers: BTreeMap<&str, usize> =
+        names.iter().enumerate().map(|(number, name)| (*name, number)).collect();
+    let number = |module: &'a Module| part(module).map(|part| numbers[part]);
+    let mut arrows = vec![BTreeSet::new(); names.len()];
+    for (module, targets) in modules.iter().zip(graph) {
+        let Some(from) = number(module) else { continue };
+        let targets = targets.iter().filter_map(|target| number(&modules[*target]));
+        arrows[from].extend(targets.filter(|target| *target != from));
+    }
+    let long = cycles(&arrows).into_iter().filter(|cycle| cycle.len() > 2);
+    long.map(|cycle| cycle.into_iter().map(|number| names[number]).collect()).collect()
 }
 
 /// The command reaches only what every embedder can reach: the compiler sees to that, unless a file of the library is

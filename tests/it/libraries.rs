@@ -220,7 +220,13 @@ const LIBRARIES: &[(&str, Users)] = &[
             "times on the command line, in files and in texts",
         ),
     ),
-    ("bytesize", One("bin/cx")),
+    (
+        "bytesize",
+        Several(
+            &["bin/cx", "config/amounts"],
+            "sizes on the command line, and units in files that have none",
+        ),
+    ),
     ("open", Several(&["bin/cx/auth", "bin/cx/browser"], "an address to sign in at, and a page's file")),
     ("ratatui", One("bin/cx/top")),
     ("tracing-subscriber", One("bin/cx")),

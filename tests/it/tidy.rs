@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
+use crate::source::product_tokens;
+
 pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
@@ -182,6 +184,33 @@ fn words_that_were_replaced_do_not_come_back() {
             }
         }
     }
+}
+
+/// Functions and types whose names have to say more: what a value is made of, whose state it is.
+#[test]
+fn names_say_which_one_is_meant() {
+    let functions = ["attend", "narrow", "of", "settle", "shown"];
+    let types =
+        ["End", "Ended", "Ending", "Envelope", "Gate", "Known", "Place", "Problem", "Session", "State"];
+    let mut seen = 0;
+    for path in files("src", ".rs") {
+        let is_test = path.ends_with("tests.rs") || path.components().any(|part| part.as_os_str() == "tests");
+        if is_test {
+            continue;
+        }
+        let tokens = product_tokens(&fs::read_to_string(root().join(&path)).unwrap());
+        for pair in tokens.windows(2) {
+            let (Some(kind), Some(name)) = (pair[0].word(), pair[1].word()) else { continue };
+            let list = match kind {
+                "fn" => &functions[..],
+                "struct" | "enum" | "trait" | "type" => &types[..],
+                _ => continue,
+            };
+            seen += 1;
+            assert!(!list.contains(&name), "{} has `{kind} {name}`: which one?", path.display());
+        }
+    }
+    assert!(seen > 5_000, "only {seen} names were found");
 }
 
 #[test]

@@ -110,7 +110,7 @@ fn types(
     text: &str,
     program: Range<usize>,
     language: Language,
-) -> anyhow::Result<Vec<typecheck::Problem>> {
+) -> anyhow::Result<Vec<typecheck::TypeProblem>> {
     let before = text.get(..program.start).unwrap_or_default();
     let program = text.get(program).unwrap_or(text);
     let mut problems = match language {
@@ -150,11 +150,14 @@ fn summary(name: &str, findings: &[Finding], type_problems: usize) -> String {
     format!("{name}: {}, {}", plural(errors, "error"), plural(warnings, "warning"))
 }
 
-fn print_json(findings: &[Finding], type_problems: &[typecheck::Problem]) -> Result<(), output::OutputError> {
+fn print_json(
+    findings: &[Finding],
+    type_problems: &[typecheck::TypeProblem],
+) -> Result<(), output::OutputError> {
     let all: Vec<_> = findings
         .iter()
         .map(Finding::to_json)
-        .chain(type_problems.iter().map(typecheck::Problem::to_json))
+        .chain(type_problems.iter().map(typecheck::TypeProblem::to_json))
         .collect();
     let success = count(findings, Severity::Error) + type_problems.len() == 0;
     output::print_json(&json!({ "success": success, "findings": all }).to_string())

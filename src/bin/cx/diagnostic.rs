@@ -18,7 +18,7 @@ use crate::options;
 use crate::output::{self, OutputError};
 use crate::terminal;
 use crate::text::printable;
-use crate::typecheck::Problem;
+use crate::typecheck::TypeProblem;
 use crate::writer::{self, Stream, Writer};
 
 /// Maximum number of tools for which [`print_script_error`] prints what they returned.
@@ -84,7 +84,7 @@ pub(crate) fn print_findings(findings: &[Finding], name: &str) {
 }
 
 /// Prints a problem that a type checker has found in a script.
-pub(crate) fn print_type_problem(problem: &Problem, source: &str, name: &str) {
+pub(crate) fn print_type_problem(problem: &TypeProblem, source: &str, name: &str) {
     let title = Level::ERROR.primary_title(printable(&problem.message)).id(problem.code.as_str());
     let mut group = Group::with_title(title);
     let number = usize::try_from(problem.line).unwrap_or(1);

@@ -87,7 +87,7 @@ pub(crate) fn run(arguments: ReplArguments) -> anyhow::Result<ExitStatus> {
     let mut rules = ArgumentRules::new(&script_arguments);
     rules.warn(&executor);
     let rules = Mutex::new(rules);
-    let session = Session {
+    let session = ReplSession {
         language,
         limits,
         handle: arguments.session,
@@ -109,7 +109,7 @@ pub(crate) fn run(arguments: ReplArguments) -> anyhow::Result<ExitStatus> {
 }
 
 /// The data that all inputs share.
-struct Session {
+struct ReplSession {
     language: Language,
     limits: Limits,
     handle: Option<String>,
@@ -122,7 +122,7 @@ struct Session {
     executor: Executor,
 }
 
-impl Session {
+impl ReplSession {
     fn talk(&self, runtime: &tokio::runtime::Runtime) -> anyhow::Result<ExitStatus> {
         let _entered = runtime.enter();
         let mut prompt = self.prompt(runtime)?;
@@ -254,7 +254,8 @@ impl Session {
         let Some(json) = self.value(result) else { return Ok(()) };
         let width = terminal::width(Stream::Stdout).unwrap_or(80);
         let variable = if self.language == Language::Python { "inputs" } else { "input" };
-        let table = json.value().filter(|_| has_tables).and_then(|value| table::of(value, width, variable));
+        let table =
+            json.value().filter(|_| has_tables).and_then(|value| table::render(value, width, variable));
         match (table, json.value().and_then(Value::as_str)) {
             (Some(table), _) => output::print_text(&table)?,
             // A person reads the text here, so it is printed without quotes.
@@ -316,7 +317,7 @@ impl InputSource {
         }
     }
 
-    fn read(&mut self, session: &Session, runtime: &tokio::runtime::Runtime) -> anyhow::Result<Typed> {
+    fn read(&mut self, session: &ReplSession, runtime: &tokio::runtime::Runtime) -> anyhow::Result<Typed> {
         let caret = Caret(session.language);
         match self {
             Self::Lines(lines) => runtime.block_on(lines.read(caret.name(), &session.gone)),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::args::ReplayArguments;
 use crate::diagnostic::{self, invalid};
 use crate::exit::ExitStatus;
-use crate::{document, logging, output, run, source, writer};
+use crate::{document, logging, output, signals, source, writer};
 
 /// Runs the script of a recording again, and reports the first difference.
 ///
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<ExitStatus> {
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let replay = runtime.block_on(async {
-        run::watch_interrupts(interrupted.clone())?;
+        signals::watch_interrupts(interrupted.clone())?;
         let replay = executor.replay_with(&recording, edit).await;
         executor.close().await;
         Ok::<_, anyhow::Error>(replay?)

@@ -11,8 +11,6 @@ use cx::{
     Limits, RemoteWorkers, Script,
 };
 
-use tokio::signal::unix::SignalKind;
-
 use crate::args::{RunArguments, ScriptArguments};
 use crate::console::Console;
 use crate::diagnostic::invalid;
@@ -49,7 +47,7 @@ pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
         )));
     }
     let trace = arguments.trace.clone();
-    let trace = trace.map(|path| TraceFormat::of(&path).map(|format| (path, format)));
+    let trace = trace.map(|path| TraceFormat::from_path(&path).map(|format| (path, format)));
     let trace = trace.transpose().map_err(invalid)?;
     let traced_to = trace.as_ref().map(|(path, _format)| path);
     for (path, what) in [(traced_to, "trace"), (arguments.record.as_ref(), "recording")] {
@@ -121,7 +119,7 @@ pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut recorded = None;
     let status = runtime.block_on(async {
-        watch_interrupts(interrupted.clone())?;
+        signals::watch_interrupts(interrupted.clone())?;
         let result = match &record {
             None => executor.run(script).await.map(|result| (result, None)),
             Some(_) => executor.record(script).await,
@@ -326,25 +324,4 @@ async fn pass(time: Option<Duration>) {
 async fn was_interrupted(interrupted: &CancellationToken) {
     interrupted.cancelled().await;
     tokio::time::sleep(MAX_LAST_WRITE).await;
-}
-
-/// The first interrupt stops the script, so that its result is still printed. A second one, or a
-/// script that does not stop, ends the process.
-pub(crate) fn watch_interrupts(interrupted: CancellationToken) -> anyhow::Result<()> {
-    let mut interrupt = signals::listen(SignalKind::interrupt())?;
-    let mut terminate = signals::listen(SignalKind::terminate())?;
-    // It ends with the runtime.
-    tokio::spawn(async move {
-        for _ in 0..2 {
-            tokio::select! {
-                () = signals::next(&mut interrupt) => {}
-                () = signals::next(&mut terminate) => {}
-            }
-            if interrupted.is_cancelled() {
-                crate::exit::exit(ExitStatus::Interrupted);
-            }
-            interrupted.cancel();
-        }
-    });
-    Ok(())
 }

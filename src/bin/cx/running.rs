@@ -145,7 +145,7 @@ fn read(path: &Path) -> Option<RunningServer> {
     let metadata = file.metadata().ok()?;
     // The token in the file is sent to the address in it, so no other user may have written the file, or be able to
     // read it.
-    let ownership = Ownership::of(&metadata);
+    let ownership = Ownership::from_metadata(&metadata);
     if !ownership.is_ours() || ownership.others_have_access() {
         return None;
     }

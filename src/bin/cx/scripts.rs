@@ -1,6 +1,5 @@
 //! `cx scripts`.
 
-use std::env;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -27,7 +26,7 @@ const SCHEMA_KEYS: [&str; 5] = ["additionalProperties", "description", "properti
 ///
 /// If there is no such script, or a folder or a file cannot be used.
 pub(crate) fn run(command: ScriptsCommand) -> anyhow::Result<ExitStatus> {
-    let library = library()?;
+    let library = setup::saved_scripts()?;
     match command {
         ScriptsCommand::List { json } => list(&library, json)?,
         ScriptsCommand::Show { name, json } => {
@@ -60,16 +59,6 @@ pub(crate) fn run(command: ScriptsCommand) -> anyhow::Result<ExitStatus> {
         }
     }
     Ok(ExitStatus::Success)
-}
-
-/// The user's saved scripts, and those of the working directory.
-///
-/// # Errors
-///
-/// If there are no directories for data.
-pub(crate) fn library() -> anyhow::Result<ScriptLibrary> {
-    let workspace = env::current_dir().context("failed to find the working directory")?;
-    Ok(ScriptLibrary::new(&setup::directories()?, &workspace))
 }
 
 /// The error with what the user of the command can do, and the folder.

@@ -45,7 +45,7 @@ fn is_credential(path: &Path) -> bool {
 pub(crate) fn read_secret(path: &Path, max: usize) -> anyhow::Result<String> {
     let file = File::open(path)?;
     let metadata = file.metadata()?;
-    let ownership = Ownership::of(&metadata);
+    let ownership = Ownership::from_metadata(&metadata);
     // Kubernetes mounts secrets in this form for a user other than root.
     let is_private = !ownership.others_have_access() || ownership.is_of_root_for_its_group();
     // A pipe belongs to the process that opened it, so its mode is not checked. Nor is the owner: the user has named

@@ -2,17 +2,23 @@
 
 use std::io::{self, IsTerminal as _};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use cx::server::{Format, HttpOptions, Server, ServerOptions, ShutdownReason};
-use cx::{CancellationToken, Config, ConfigFiles, ExecutorBuilder, HistoryLimits, Isolation, ToolMode};
+use cx::{
+    CancellationToken, Config, ConfigFiles, Executor, ExecutorBuilder, HistoryLimits, Isolation,
+    OpenTelemetry, RateLimit, ToolMode,
+};
 use tokio::net::TcpListener;
 use tokio::signal::unix::SignalKind;
 use tokio::task::JoinSet;
 
-use crate::args::{AnswerFormat, HttpAddress, MetricsAddress, ServeApprover, ServeArguments, ServeMode};
+use crate::args::{
+    AnswerFormat, HttpAddress, HttpArguments, MetricsAddress, ServeApprover, ServeArguments, ServeMode,
+};
 use crate::diagnostic::invalid;
 use crate::exit::{ExitStatus, exit};
 use crate::known::KnownServer;
@@ -111,69 +117,21 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
         Ok(_) => diagnostic::print_damaged_pins(&executor.damaged_pins()),
         Err(error) => diagnostic::print_warning(&error.to_string()),
     }
-    let ended = runtime.block_on(async {
-        let stop = CancellationToken::new();
-        signals::end_with(&stop)?;
-        let hangups = signals::listen(SignalKind::hangup())?;
-        let reload = Reload::new(executor.clone(), adjust, &warnings);
-        // Ends with this block.
-        let mut following = JoinSet::new();
-        let listens = arguments.metrics.is_some() || arguments.http.is_some();
-        let print = metrics::install(listens, telemetry.as_ref())?;
-        if telemetry.is_some() {
-            following.spawn(metrics::sample(server.clone()));
-        }
-        following.spawn(audit_watch::watch(executor.clone()));
-        let metrics_at = match arguments.metrics {
-            Some(MetricsAddress::Own(address)) => {
-                metrics::listen(address, arguments.over_http.token_file.as_deref()).await?
-            }
-            _ => None,
-        };
-        let options = |address| http::options(address, arguments.over_http, tenants, client_rate);
-        let over_http = match arguments.http {
-            Some(address) => Some(listen(address, passed, options).await?),
-            None => None,
-        };
-        if let Some((options, _)) = &over_http
-            && !options.tenants.is_empty()
-        {
-            http::announce_tenants(&options.tenants, isolation);
-        }
-        let transport = if over_http.is_some() { Transport::Http } else { Transport::Stdio };
-        let address = match &over_http {
-            Some((_, listener)) => listener.local_addr().ok(),
-            None => metrics_at.as_ref().map(|at| at.address),
-        };
-        if inbox.is_some() && address.is_none() {
-            bail!("--approver page: there is no address for the page: give --metrics one that is free");
-        }
-        let known = KnownServer { transport, address, audit: audit_directory, traces: arguments.traces };
-        // Until the end of this block.
-        let (page, _registration) = known.make_known(&server, print.as_ref(), inbox)?;
-        if let (Some(at), Some(print)) = (metrics_at, &print) {
-            metrics::serve(&server, at, Arc::clone(print), page.clone(), &stop, &mut following);
-        }
-        let ended = if let Some((mut options, listener)) = over_http {
-            options.metrics = print.filter(|_| arguments.metrics.is_some());
-            options.page = page;
-            server.warm();
-            following.spawn(reload.follow(files, hangups));
-            server.serve_http(listener, options, &stop).await?
-        } else {
-            if io::stdin().is_terminal() {
-                diagnostic::print_note(
-                    "waiting for a client on stdin: an MCP client starts this command itself; Ctrl-C ends it",
-                );
-            }
-            let (input, output) = output::pipes().context("failed to open stdin and stdout")?;
-            server.warm();
-            following.spawn(reload.follow(files, hangups));
-            server.serve(input, output, &stop).await
-        };
-        let _late = tokio::time::timeout(MAX_CLOSE, executor.close()).await;
-        Ok::<_, anyhow::Error>(ended)
-    })?;
+    let serving = Serving {
+        address: arguments.http,
+        metrics: arguments.metrics,
+        passed,
+        over_http: arguments.over_http,
+        tenants,
+        client_rate,
+        isolation,
+        audit: audit_directory,
+        traces: arguments.traces,
+        inbox,
+        reload: Reload::new(executor.clone(), adjust, &warnings),
+        files,
+    };
+    let ended = runtime.block_on(serve(serving, &server, &executor, telemetry.as_ref()))?;
     telemetry::finish(telemetry.as_ref());
     if let Some(traces) = traces {
         traces.finish();
@@ -187,6 +145,97 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
         }
         _ => ExitStatus::Success,
     })
+}
+
+/// How clients reach the server, and what is told about it.
+struct Serving {
+    /// Where it listens; `None` for stdin and stdout.
+    address: Option<HttpAddress>,
+    metrics: Option<MetricsAddress>,
+    /// The socket that was passed.
+    passed: Option<std::net::TcpListener>,
+    over_http: HttpArguments,
+    tenants: Tenants,
+    client_rate: Option<RateLimit>,
+    /// Where scripts are executed.
+    isolation: &'static str,
+    /// The directories of the audit trail and of traces.
+    audit: Option<PathBuf>,
+    traces: Option<PathBuf>,
+    /// Approvals that the page answers.
+    inbox: Option<Arc<Inbox>>,
+    reload: Reload,
+    files: ConfigFiles,
+}
+
+/// Serves the clients until they are gone, or a signal is received.
+async fn serve(
+    serving: Serving,
+    server: &Server,
+    executor: &Executor,
+    telemetry: Option<&OpenTelemetry>,
+) -> anyhow::Result<ShutdownReason> {
+    let Serving { address, metrics, passed, over_http, tenants, client_rate, inbox, reload, files, .. } =
+        serving;
+    let stop = CancellationToken::new();
+    signals::end_with(&stop)?;
+    let hangups = signals::listen(SignalKind::hangup())?;
+    // Ends with this function.
+    let mut following = JoinSet::new();
+    let print = metrics::install(metrics.is_some() || address.is_some(), telemetry)?;
+    if telemetry.is_some() {
+        following.spawn(metrics::sample(server.clone()));
+    }
+    following.spawn(audit_watch::watch(executor.clone()));
+    let metrics_at = match metrics {
+        Some(MetricsAddress::Own(address)) => {
+            metrics::listen(address, over_http.token_file.as_deref()).await?
+        }
+        _ => None,
+    };
+    let options = |address| http::options(address, over_http, tenants, client_rate);
+    let over_http = match address {
+        Some(address) => Some(listen(address, passed, options).await?),
+        None => None,
+    };
+    if let Some((options, _)) = &over_http
+        && !options.tenants.is_empty()
+    {
+        http::announce_tenants(&options.tenants, serving.isolation);
+    }
+    let transport = if over_http.is_some() { Transport::Http } else { Transport::Stdio };
+    let address = match &over_http {
+        Some((_, listener)) => listener.local_addr().ok(),
+        None => metrics_at.as_ref().map(|at| at.address),
+    };
+    if inbox.is_some() && address.is_none() {
+        bail!("--approver page: there is no address for the page: give --metrics one that is free");
+    }
+    let known = KnownServer { transport, address, audit: serving.audit, traces: serving.traces };
+    // Until the end of this function.
+    let (page, _registration) = known.make_known(server, print.as_ref(), inbox)?;
+    if let (Some(at), Some(print)) = (metrics_at, &print) {
+        metrics::serve(server, at, Arc::clone(print), page.clone(), &stop, &mut following);
+    }
+    let ended = if let Some((mut options, listener)) = over_http {
+        options.metrics = print.filter(|_| metrics.is_some());
+        options.page = page;
+        server.warm();
+        following.spawn(reload.follow(files, hangups));
+        server.serve_http(listener, options, &stop).await?
+    } else {
+        if io::stdin().is_terminal() {
+            diagnostic::print_note(
+                "waiting for a client on stdin: an MCP client starts this command itself; Ctrl-C ends it",
+            );
+        }
+        let (input, output) = output::pipes().context("failed to open stdin and stdout")?;
+        server.warm();
+        following.spawn(reload.follow(files, hangups));
+        server.serve(input, output, &stop).await
+    };
+    let _late = tokio::time::timeout(MAX_CLOSE, executor.close()).await;
+    Ok(ended)
 }
 
 /// A builder from the arguments and the configuration, to which the arguments have been applied already.

@@ -104,6 +104,16 @@ fn script_library(config: &Config) -> Option<ScriptLibrary> {
     Some(ScriptLibrary::new(&directories, &workspace))
 }
 
+/// The user's saved scripts, and those of the working directory.
+///
+/// # Errors
+///
+/// If there are no directories for data.
+pub(crate) fn saved_scripts() -> anyhow::Result<ScriptLibrary> {
+    let workspace = env::current_dir().context("failed to find the working directory")?;
+    Ok(ScriptLibrary::new(&directories()?, &workspace))
+}
+
 /// The grants of the arguments.
 ///
 /// # Errors

@@ -34,6 +34,31 @@ pub(crate) fn end_with(stop: &CancellationToken) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The first interrupt stops the script, so that its result is still printed. A second one, or a
+/// script that does not stop, ends the process.
+///
+/// # Errors
+///
+/// If the system refuses to report signals.
+pub(crate) fn watch_interrupts(interrupted: CancellationToken) -> anyhow::Result<()> {
+    let mut interrupt = listen(SignalKind::interrupt())?;
+    let mut terminate = listen(SignalKind::terminate())?;
+    // It ends with the runtime.
+    tokio::spawn(async move {
+        for _ in 0..2 {
+            tokio::select! {
+                () = next(&mut interrupt) => {}
+                () = next(&mut terminate) => {}
+            }
+            if interrupted.is_cancelled() {
+                exit(ExitStatus::Interrupted);
+            }
+            interrupted.cancel();
+        }
+    });
+    Ok(())
+}
+
 /// The signals that end a command which watches files.
 pub(crate) struct Endings([Option<Signal>; 3]);
 

@@ -9,7 +9,7 @@ use anyhow::{Context as _, anyhow, bail};
 use cx::{Json, Language, SavedScript, ScriptsError};
 
 use crate::args::{RunArguments, ScriptLanguage};
-use crate::{diagnostic, scripts};
+use crate::{diagnostic, setup};
 
 /// The value of `--input` that reads stdin.
 const INPUT_FROM_STDIN: &str = "@-";
@@ -103,7 +103,7 @@ pub(crate) fn path(arguments: &RunArguments) -> anyhow::Result<Option<PathBuf>> 
 fn saved(named: &Path) -> anyhow::Result<Option<Arc<SavedScript>>> {
     // An argument that cannot be a script's name is a path: `./deploy`, `deploy.ts`.
     let Some(name) = named.to_str().filter(|name| is_name(name)) else { return Ok(None) };
-    let Ok(library) = scripts::library() else { return Ok(None) };
+    let Ok(library) = setup::saved_scripts() else { return Ok(None) };
     match library.get(name) {
         Ok(saved) => Ok(Some(saved)),
         Err(ScriptsError::NotFound { .. }) if Path::new(name).exists() => Ok(None),

@@ -54,7 +54,7 @@ impl TraceFormat {
     /// # Errors
     ///
     /// If the name ends with neither `.json` nor `.html`.
-    pub(crate) fn of(path: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn from_path(path: &Path) -> anyhow::Result<Self> {
         match path.extension().and_then(|end| end.to_str()) {
             Some("json") => Ok(Self::Json),
             Some("html" | "htm") => Ok(Self::Html),
@@ -102,7 +102,7 @@ impl TraceDirectory {
             .create(path)
             .with_context(|| format!("failed to make the directory `{shown}`"))?;
         let metadata = fs::metadata(path).with_context(|| format!("failed to read `{shown}`"))?;
-        let ownership = Ownership::of(&metadata);
+        let ownership = Ownership::from_metadata(&metadata);
         if ownership.others_may_write() {
             bail!("--traces {shown}: others may write to this directory: `chmod go-w` it");
         }

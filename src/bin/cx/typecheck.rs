@@ -16,7 +16,7 @@ const MAX_PROBLEMS: usize = 100;
 
 /// One problem that a type checker found.
 #[derive(Debug)]
-pub(crate) struct Problem {
+pub(crate) struct TypeProblem {
     /// The checker's own code, such as `TS2345` or `reportCallIssue`.
     pub(crate) code: String,
     pub(crate) message: String,
@@ -25,7 +25,7 @@ pub(crate) struct Problem {
     pub(crate) column: u32,
 }
 
-impl Problem {
+impl TypeProblem {
     pub(crate) fn to_json(&self) -> Value {
         json!({
             "severity": "error",
@@ -73,7 +73,7 @@ const PROPOSAL: &str = " Do you need to ";
 /// # Errors
 ///
 /// If it is not installed, or fails for reasons other than the script.
-pub(crate) fn typescript(declarations: &str, script: &str) -> anyhow::Result<Vec<Problem>> {
+pub(crate) fn typescript(declarations: &str, script: &str) -> anyhow::Result<Vec<TypeProblem>> {
     let directory = tempfile::tempdir().context("failed to make a temporary directory")?;
     let path = directory.path();
     let is_module = script.lines().any(|line| line.starts_with("import ") || line.starts_with("export "));
@@ -86,7 +86,7 @@ pub(crate) fn typescript(declarations: &str, script: &str) -> anyhow::Result<Vec
     write(path, "script.ts", &text)?;
     write(path, "tsconfig.json", TSCONFIG)?;
     let printed = perform("tsc", &["--pretty", "false", "-p", "tsconfig.json"], path)?;
-    let mut problems: Vec<Problem> = Vec::new();
+    let mut problems: Vec<TypeProblem> = Vec::new();
     let mut is_left_out = true;
     for line in printed.lines() {
         if line.starts_with(' ') {
@@ -111,7 +111,7 @@ pub(crate) fn typescript(declarations: &str, script: &str) -> anyhow::Result<Vec
 
 /// Parses `script.ts(3,7): error TS2345: …`. `None` for other lines, and for errors about constructs that scripts may
 /// use.
-fn tsc_problem(line: &str) -> Option<Problem> {
+fn tsc_problem(line: &str) -> Option<TypeProblem> {
     let rest = line.strip_prefix("script.ts(")?;
     let (location, rest) = rest.split_once("): error ")?;
     let (line, column) = location.split_once(',')?;
@@ -120,7 +120,7 @@ fn tsc_problem(line: &str) -> Option<Problem> {
         return None;
     }
     let message = message.split_once(PROPOSAL).map_or(message, |(message, _)| message);
-    Some(Problem {
+    Some(TypeProblem {
         code: code.to_owned(),
         message: message.to_owned(),
         line: line.parse().ok()?,
@@ -146,7 +146,7 @@ const PACKAGES: [&str; 18] = [
 /// # Errors
 ///
 /// If it is not installed, or fails for reasons other than the script.
-pub(crate) fn python(stubs: &[(&'static str, String)], script: &str) -> anyhow::Result<Vec<Problem>> {
+pub(crate) fn python(stubs: &[(&'static str, String)], script: &str) -> anyhow::Result<Vec<TypeProblem>> {
     let directory = tempfile::tempdir().context("failed to make a temporary directory")?;
     let path = directory.path();
     for (name, text) in stubs {
@@ -165,7 +165,7 @@ pub(crate) fn python(stubs: &[(&'static str, String)], script: &str) -> anyhow::
         }
         let start = &one["range"]["start"];
         let from_one = |name: &str| u32::try_from(start[name].as_u64()?).ok()?.checked_add(1);
-        Some(Problem {
+        Some(TypeProblem {
             code: one["rule"].as_str().unwrap_or("pyright").to_owned(),
             message: sentences(message.lines()),
             line: from_one("line")?,

@@ -64,7 +64,7 @@ async fn follow(paths: &[PathBuf]) -> anyhow::Result<ExitStatus> {
     let mut last = ExitStatus::Interrupted;
     loop {
         // Recorded before the script is run, so that a change during the run is detected.
-        let mut seen = Contents::of(paths);
+        let mut seen = Contents::read(paths);
         let began = Instant::now();
         let mut child = start()?;
         let mut is_over = false;
@@ -163,7 +163,7 @@ struct Contents {
 }
 
 impl Contents {
-    fn of(paths: &[PathBuf]) -> Self {
+    fn read(paths: &[PathBuf]) -> Self {
         let files = WatchedFiles::new(paths.iter().cloned());
         Self { files, seen: paths.iter().map(|path| (path.clone(), content(path))).collect() }
     }

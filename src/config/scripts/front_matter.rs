@@ -96,7 +96,8 @@ fn fields(block: &str) -> Result<FrontMatter, String> {
             },
             "license" | "metadata" => {}
             other => {
-                let suggestion = suggestion(other, "keys", KEYS.into_iter(), &SuggestionBudget::of_message());
+                let what = ("keys", "which docs/skills.md has");
+                let suggestion = suggestion(other, what, KEYS.into_iter(), &SuggestionBudget::of_message());
                 let shown = crate::text::one_line(&crate::text::preview(other, 60));
                 return Err(format!("its front matter has an unknown key `{shown}`{suggestion}"));
             }

@@ -112,11 +112,11 @@ pub struct ScriptLibrary {
     user: Option<ScriptFolder>,
     workspace: Option<ScriptFolder>,
     trust: Option<(TrustStore, PathBuf)>,
-    state: Mutex<State>,
+    state: Mutex<LibraryState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LibraryState {
     /// The state of the folders and of the list of trusted files when they were read.
     read_of: Option<Snapshot>,
     looked: Option<Instant>,
@@ -282,14 +282,15 @@ impl Loaded {
     fn missing(&self, name: &str) -> ScriptsError {
         let is_of = |problem: &&ScriptProblem| {
             problem.path.file_stem().is_some_and(|stem| stem == name)
-                && Extension::of(&problem.path).is_some()
+                && Extension::from_path(&problem.path).is_some()
         };
         if let Some(ScriptProblem { path, problem, .. }) = self.problems.iter().find(is_of) {
             return ScriptsError::Unusable { path: path.clone(), problem: problem.clone() };
         }
         let names = self.scripts.iter().map(|script| script.name.as_str());
         let name = crate::text::one_line(&crate::text::preview(name, scripts::MAX_NAME));
-        let suggestion = suggestion(&name, "saved scripts", names, &SuggestionBudget::of_message());
+        let what = ("saved scripts", "which `cx scripts list` lists and `search_tools` finds");
+        let suggestion = suggestion(&name, what, names, &SuggestionBudget::of_message());
         ScriptsError::NotFound { suggestion, name }
     }
 

@@ -272,6 +272,22 @@ fn a_list_is_the_same_as_long_as_the_folder_is() {
     assert_eq!(second.tools.tools.len(), 2);
 }
 
+/// A person looks for a script with the command, a model with the search.
+#[test]
+fn an_unknown_name_is_answered_with_what_lists_the_scripts() {
+    let place = Place::new();
+    let library = place.library();
+    let problem = || library.get("zzz").unwrap_err().to_string();
+    assert_eq!(problem(), "no saved script `zzz`; there are no saved scripts");
+    for number in 0..13 {
+        library.save(SaveRequest::new(format!("script{number}"), Language::Python, "1")).unwrap();
+    }
+    assert_eq!(
+        problem(),
+        "no saved script `zzz`; there are 13 saved scripts, which `cx scripts list` lists and `search_tools` finds"
+    );
+}
+
 /// Threat 416. A workspace's scripts are read before anybody trusts them.
 #[test]
 fn v_416_thousands_of_tags_are_not_parsed() {

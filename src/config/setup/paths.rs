@@ -7,7 +7,7 @@ use crate::config::environment::Environment;
 /// The path of a program as it is found on the `PATH`, which stays valid when the program is replaced by a newer
 /// version. `program` itself if it is not found there.
 pub fn on_path(program: &Path) -> PathBuf {
-    let environment = Environment::of_process();
+    let environment = Environment::from_process();
     let (Some(name), Ok(this)) = (program.file_name(), program.canonicalize()) else {
         return program.to_owned();
     };
@@ -21,20 +21,20 @@ pub fn on_path(program: &Path) -> PathBuf {
 
 /// Replaces the home directory at the start of a path by `~`; returns other paths unchanged.
 pub fn below_home(path: &Path) -> PathBuf {
-    let home = Environment::of_process().home();
+    let home = Environment::from_process().home();
     let below = home.and_then(|home| path.strip_prefix(home).ok().map(|below| Path::new("~").join(below)));
     below.unwrap_or_else(|| path.to_owned())
 }
 
 /// The user's home directory.
 pub fn home_directory() -> Option<PathBuf> {
-    Environment::of_process().home()
+    Environment::from_process().home()
 }
 
 /// The variables that determine the locations of programs and of cx's own files, and that a system timer does not have
 /// by itself.
 pub fn timer_environment() -> Vec<(String, String)> {
-    let environment = Environment::of_process();
+    let environment = Environment::from_process();
     let names = ["PATH", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"];
     let value = |name: &str| Some((name.to_owned(), environment.get(name)?.to_owned()));
     names.into_iter().filter_map(value).collect()

@@ -166,10 +166,10 @@ impl Survey {
     /// Reads the files of all clients of this process's user, and those in `workspace`. A file that cannot
     /// be read is a [`problem`](FoundClient::problem) of its client.
     pub fn read(workspace: &Path) -> Self {
-        Self::of(workspace, Environment::of_process())
+        Self::with_environment(workspace, Environment::from_process())
     }
 
-    pub(super) fn of(workspace: &Path, environment: Environment) -> Self {
+    pub(super) fn with_environment(workspace: &Path, environment: Environment) -> Self {
         let workspace = canonical(workspace);
         let scope = Scope { environment: &environment, workspace: &workspace };
         let (mut clients, mut projects) = (Vec::new(), Vec::new());

@@ -98,7 +98,10 @@ fn clients_are_found_below_the_variables_of_windows() {
     let (home_text, data_text) = (home.path().to_str().unwrap(), data.to_str().unwrap());
     let workspace = home.path().join("work");
     fs::create_dir(&workspace).unwrap();
-    let survey = Survey::of(&workspace, Environment::of([("HOME", home_text), ("APPDATA", data_text)]));
+    let survey = Survey::with_environment(
+        &workspace,
+        Environment::from_variables([("HOME", home_text), ("APPDATA", data_text)]),
+    );
     let found = |name: &str| survey.clients.iter().find(|client| client.name == name);
     for (name, path, _) in files {
         let client = found(name).unwrap_or_else(|| panic!("{name}"));
@@ -122,7 +125,7 @@ fn clients_are_found_below_the_variables_of_windows() {
     }
     assert_eq!(plan.changes[0].actions.len(), 5);
     // Without the variable there are none.
-    let survey = Survey::of(&workspace, Environment::of([("HOME", home_text)]));
+    let survey = Survey::with_environment(&workspace, Environment::from_variables([("HOME", home_text)]));
     let names: Vec<&str> = survey.clients.iter().map(|client| client.name).collect();
     assert_eq!(names, ["cursor", "windsurf"]);
 }
@@ -139,7 +142,7 @@ fn check_entries(files: &[ClientOfTest]) {
     let workspace = home.path().join("work");
     fs::create_dir(&workspace).unwrap();
     let home_text = home.path().to_str().unwrap();
-    let survey = || Survey::of(&workspace, Environment::of([("HOME", home_text)]));
+    let survey = || Survey::with_environment(&workspace, Environment::from_variables([("HOME", home_text)]));
     let before = survey();
     let mut choices = Choices::new("/opt/cx");
     choices.clients = before.clients.iter().map(|client| client.name.to_owned()).collect();
@@ -202,9 +205,9 @@ impl Moving {
         prepare(home.path());
         let workspace = home.path().join("work");
         fs::create_dir(&workspace).unwrap();
-        let environment = Environment::of([("HOME", home.path().to_str().unwrap())]);
+        let environment = Environment::from_variables([("HOME", home.path().to_str().unwrap())]);
         let lock = SetupLock::acquire(&Directories::in_environment(&environment).unwrap()).unwrap();
-        let survey = Survey::of(&workspace, environment);
+        let survey = Survey::with_environment(&workspace, environment);
         let mut choices = Choices::new("cx");
         choices.clients = survey.clients.iter().map(|client| client.name.to_owned()).collect();
         choices.servers = vec![(survey.clients[0].list(), "a".to_owned())];
@@ -258,7 +261,10 @@ fn a_list_of_thousands_of_servers_is_left_where_it_is() {
     let read = |count: usize| {
         write(&home.path().join(".cursor/mcp.json"), &list(count));
         write(&workspace.join(".cursor/mcp.json"), &list(count));
-        let survey = Survey::of(&workspace, Environment::of([("HOME", home.path().to_str().unwrap())]));
+        let survey = Survey::with_environment(
+            &workspace,
+            Environment::from_variables([("HOME", home.path().to_str().unwrap())]),
+        );
         let client = survey.clients.iter().find(|client| client.name == "cursor").unwrap();
         let project = survey.projects.iter().find(|project| project.client == "cursor").unwrap();
         let problems = [client.problem.clone(), project.problem.clone()];
@@ -283,7 +289,11 @@ fn v_616_servers_of_thousands_of_directories_are_bounded() {
     };
     let read = |count: usize, history: usize| {
         write(&home.path().join(".claude.json"), &projects(count, history));
-        Survey::of(home.path(), Environment::of([("HOME", home.path().to_str().unwrap())])).projects
+        Survey::with_environment(
+            home.path(),
+            Environment::from_variables([("HOME", home.path().to_str().unwrap())]),
+        )
+        .projects
     };
     // A large file takes longer for each of them.
     for (history, max) in [(0, 500), (1 << 20, 50)] {
@@ -311,7 +321,10 @@ fn v_616_cx_gets_no_more_servers_than_it_can_have() {
     write(&home.path().join(".codeium/windsurf/mcp_config.json"), &list("b", 600));
     let workspace = home.path().join("work");
     fs::create_dir(&workspace).unwrap();
-    let survey = Survey::of(&workspace, Environment::of([("HOME", home.path().to_str().unwrap())]));
+    let survey = Survey::with_environment(
+        &workspace,
+        Environment::from_variables([("HOME", home.path().to_str().unwrap())]),
+    );
     let mut choices = Choices::new("cx");
     choices.clients = survey.clients.iter().map(|client| client.name.to_owned()).collect();
     let servers = survey.lists().flat_map(|(list, servers)| {
@@ -418,7 +431,10 @@ fn v_617_a_link_that_leads_to_no_file_stays() {
     let home = tempfile::tempdir().unwrap();
     fs::create_dir_all(home.path().join(".config/cx")).unwrap();
     std::os::unix::fs::symlink("/nowhere/config.json", home.path().join(".config/cx/config.json")).unwrap();
-    let survey = Survey::of(home.path(), Environment::of([("HOME", home.path().to_str().unwrap())]));
+    let survey = Survey::with_environment(
+        home.path(),
+        Environment::from_variables([("HOME", home.path().to_str().unwrap())]),
+    );
     let error = Plan::new(&survey, &Choices::new("cx")).unwrap_err();
     assert!(error.to_string().contains("found a link that leads to none"), "{error}");
 }

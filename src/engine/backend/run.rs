@@ -13,7 +13,7 @@ use super::asker::{Asker, unreadable};
 use super::reported::ReportedUsage;
 use crate::engine::host::{RunHost, tool_name};
 use crate::json::Json;
-use crate::run::calls::terms::CallTerms;
+use crate::run::call_terms::CallTerms;
 use crate::run::limits::Limits;
 use crate::run::result::{ErrorCode, LogLevel, Outcome, ScriptError};
 use crate::run::script::Language;

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::files::{Entry, FileError, FileErrorCode, GuestPath, Kind, Metadata, OpenMode, RunFiles};
 use crate::run::context::ExecutionContext;
 use crate::text::ids::short_random_id;
-use crate::text::{preview, start, visible};
+use crate::text::{start, visible_preview};
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Maximum entries that one operation on a whole directory visits.
@@ -92,7 +92,7 @@ fn resolve(path: &str) -> Result<GuestPath, FileError> {
 /// Performs an operation. Answers as JSON text.
 pub(super) async fn perform(context: &ExecutionContext, call: FileCall) -> Result<String, ToolError> {
     let (path, to) = call.paths();
-    let shown = |path: &str| visible(&preview(path, MAX_SHOWN));
+    let shown = |path: &str| visible_preview(path, MAX_SHOWN);
     let (path, to) = (shown(path), to.map(shown));
     match operate(context, call).await {
         Ok(value) => Ok(value.to_string()),
@@ -379,7 +379,7 @@ pub(super) async fn block(
 ) -> Result<String, ToolError> {
     let FileBlock { path, mime_type } = block;
     let bytes = async { read_all(files, result_bytes, &resolve(&path)?).await };
-    let shown = visible(&preview(&path, MAX_SHOWN));
+    let shown = visible_preview(&path, MAX_SHOWN);
     let bytes = bytes.await.map_err(|error| {
         ToolError::new(
             ToolErrorCode::InvalidArguments,

@@ -53,7 +53,7 @@ pub(super) struct Shared<E> {
     pub(super) warm: usize,
     /// How long an instance waits for a run before its idle trim.
     trim_after: Duration,
-    pub(super) state: Mutex<State>,
+    pub(super) state: Mutex<PoolState>,
     /// Signals ready workers that a run may start or that the pool is closed.
     pub(super) work: Condvar,
     /// Signals parked workers that an instance is needed or that the pool is closed.
@@ -62,7 +62,7 @@ pub(super) struct Shared<E> {
 }
 
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct PoolState {
     pub(super) waiting: VecDeque<Job>,
     /// When a run last started, or when the queue last became non-empty, whichever is later.
     pub(super) progressed: Option<Instant>,
@@ -87,7 +87,7 @@ pub(super) struct State {
     pub(super) warm_waiters: Vec<oneshot::Sender<()>>,
 }
 
-impl State {
+impl PoolState {
     /// Whether runs are queued and none has started for [`MAX_STALL`].
     fn is_stalled(&self) -> bool {
         !self.waiting.is_empty()
@@ -476,7 +476,7 @@ impl<E: Engine> Shared<E> {
         }
     }
 
-    fn lacks_instance(&self, state: &State) -> bool {
+    fn lacks_instance(&self, state: &PoolState) -> bool {
         let idle = state.ready + state.warming;
         !state.closed && (idle < self.warm || state.waiting.len() > idle)
     }

@@ -35,10 +35,10 @@ const LAST_WAIT: Duration = Duration::from_millis(50);
 /// A worker's end of its connection to the executor.
 pub(super) struct Connection {
     socket: OwnedFd,
-    state: Mutex<State>,
+    state: Mutex<SocketState>,
 }
 
-struct State {
+struct SocketState {
     decoder: Decoder,
     out: Vec<u8>,
     /// Bytes at the start of `out` that the socket has accepted.
@@ -74,7 +74,7 @@ impl Connection {
     pub(super) fn new(socket: OwnedFd) -> Self {
         Self {
             socket,
-            state: Mutex::new(State {
+            state: Mutex::new(SocketState {
                 decoder: Decoder::skipping(wire::MAX_START_BYTES),
                 out: Vec::new(),
                 written: 0,
@@ -148,7 +148,7 @@ impl Connection {
     pub(super) fn flush_waiting(&self) {
         let mut state = self.state.lock();
         if !state.said_waiting {
-            let State { out, run, most, seen, said_waiting, .. } = &mut *state;
+            let SocketState { out, run, most, seen, said_waiting, .. } = &mut *state;
             // The message is short, so it fits. It is only queued here: sending may also read messages, which `seen`
             // would not count.
             let _fits = frames::append(out, *run, &FromWorker::Waiting { seen: *seen }, *most);
@@ -231,7 +231,7 @@ impl Connection {
     /// nothing is sent, and neither is what the socket does not take soon.
     pub(super) fn try_leave(&self, last: &FromWorker) {
         let Some(mut state) = self.state.try_lock_for(LAST_WAIT) else { return };
-        let State { out, run, most, .. } = &mut *state;
+        let SocketState { out, run, most, .. } = &mut *state;
         if frames::append(out, *run, last, *most).is_err() {
             return;
         }
@@ -285,7 +285,7 @@ pub(super) struct Received {
     pub(super) may_have_more: bool,
 }
 
-impl State {
+impl SocketState {
     fn queue(&mut self, socket: &OwnedFd, message: &FromWorker) -> Result<(), FrameError> {
         self.said_waiting = false;
         let (run, most) = (self.run, self.most);

@@ -108,7 +108,7 @@ impl Conversation {
         let socket = worker.socket.take().ok_or(io::ErrorKind::NotConnected)?;
         let stream = UnixStream::from_std(StdUnixStream::from(socket))?;
         let number = random_bytes()?;
-        let resources = Arc::new(Resources::of(&worker));
+        let resources = Arc::new(Resources::new(&worker));
         let is_elsewhere = worker.is_elsewhere;
         Ok(Self {
             worker,

@@ -22,8 +22,8 @@ use crate::files::{
     RunFiles,
 };
 use crate::json::Json;
+use crate::run::call_terms::CallTerms;
 use crate::run::calls::resolve::ToolName;
-use crate::run::calls::terms::CallTerms;
 use crate::run::limits::Limits;
 use crate::run::recording::GuestClock;
 use crate::run::result::LogLevel;

@@ -178,7 +178,7 @@ impl LentWorkers {
         let socket = worker.socket.take().ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
         let socket = UnixStream::from_std(socket.into())?;
         let (killer, refused) = (Arc::clone(&worker.killer), OnceLock::<(RunNumber, &str)>::new());
-        let resources = Resources::of(&worker);
+        let resources = Resources::new(&worker);
         let (mut from_worker, mut to_worker) = socket.into_split();
         let (mut from_executor, mut to_executor) = tokio::io::split(stream);
         to_worker.write_all(&std::mem::take(&mut worker.out)).await?;

@@ -39,7 +39,7 @@ pub(super) struct Resources {
 }
 
 impl Resources {
-    pub(super) fn of(worker: &WorkerProcess) -> Self {
+    pub(super) fn new(worker: &WorkerProcess) -> Self {
         Self {
             killer: Arc::clone(&worker.killer),
             group: worker.group.clone(),

@@ -35,7 +35,7 @@ use crate::tools::native::NativeTools;
 use crate::tools::policy::Policy;
 use crate::tools::{ToolDefinition, ToolDispatcher, ToolError};
 
-/// Each kind of crash, this many times in the gate. `make isolation` sets it to 1,000.
+/// Each kind of crash, this many times. `make isolation` sets it to 1,000.
 const CRASHES: usize = 20;
 const CRASHES_VARIABLE: &str = "CX_CRASHES";
 
@@ -82,11 +82,11 @@ struct Stage {
 
 impl Stage {
     fn new(runs: u32, spare: usize) -> Self {
-        Self::of(WORKER, MARK, runs, spare)
+        Self::with_worker(WORKER, MARK, runs, spare)
     }
 
     /// Workers of [`program`].
-    fn of(worker: &str, mark: &str, runs: u32, spare: usize) -> Self {
+    fn with_worker(worker: &str, mark: &str, runs: u32, spare: usize) -> Self {
         Self::with(program(worker, mark, runs), Language::TypeScript, spare, Vec::new())
     }
 

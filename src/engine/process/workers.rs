@@ -198,7 +198,7 @@ pub(super) struct RunCount {
 
 #[derive(Default)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<WorkersState>,
     /// Signals the thread.
     changed: Condvar,
     /// Whether missing measures of the sandbox were logged.
@@ -206,7 +206,7 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct State {
+struct WorkersState {
     /// Unused workers, which have served no tenant, oldest first.
     fresh: VecDeque<WorkerProcess>,
     /// Idle workers, each with the tenant whose runs it has served.
@@ -355,7 +355,7 @@ impl Drop for Workers {
     }
 }
 
-impl State {
+impl WorkersState {
     /// Whether there is nothing that the thread has to look after.
     fn is_empty(&self) -> bool {
         self.dying.is_empty() && self.used.is_empty() && self.fresh.is_empty()

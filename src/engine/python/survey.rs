@@ -192,7 +192,7 @@ fn mended(part: &str, mut at: usize) -> Survey {
 }
 
 fn read(module: &ModModule) -> Survey {
-    let names = Names::of(module);
+    let names = Names::read(module);
     let mut surveyor = Surveyor {
         survey: Survey::default(),
         aliases: HashMap::new(),

@@ -5,7 +5,7 @@ use super::*;
 fn features(files: &[(&str, &str)]) -> SandboxFeatures {
     let files: BTreeMap<PathBuf, String> =
         files.iter().map(|(path, text)| (PathBuf::from(path), (*text).to_owned())).collect();
-    SandboxFeatures::of(Some(6), &|path| files.get(path).cloned())
+    SandboxFeatures::read(Some(6), &|path| files.get(path).cloned())
 }
 
 #[test]

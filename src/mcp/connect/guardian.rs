@@ -31,9 +31,9 @@ for group in $groups; do kill -9 "-$group"; done
 "#;
 
 /// The guardian of this process, once a server was started.
-static GUARDIAN: Mutex<State> = Mutex::new(State::NotStarted);
+static GUARDIAN: Mutex<GuardianState> = Mutex::new(GuardianState::NotStarted);
 
-enum State {
+enum GuardianState {
     NotStarted,
     Running {
         child: Child,
@@ -46,10 +46,10 @@ enum State {
 /// Starts the guardian, if that was not attempted before. Takes about a millisecond.
 pub(super) fn start() {
     let mut state = GUARDIAN.lock();
-    if matches!(*state, State::NotStarted) {
+    if matches!(*state, GuardianState::NotStarted) {
         *state = spawn().unwrap_or_else(|error| {
             tracing::debug!(%error, "what servers start may outlive this process if it is killed");
-            State::Unavailable
+            GuardianState::Unavailable
         });
     }
 }
@@ -66,7 +66,7 @@ pub(super) fn forget(group: Pid) {
 
 fn tell(change: char, group: Pid) {
     let mut state = GUARDIAN.lock();
-    let State::Running { child, stdin } = &mut *state else { return };
+    let GuardianState::Running { child, stdin } = &mut *state else { return };
     let line = format!("{change} {}\n", group.as_raw_nonzero());
     // One write of a few bytes to a pipe either writes all of them or fails.
     if let Err(error) = stdin.write_all(line.as_bytes()) {
@@ -74,11 +74,11 @@ fn tell(change: char, group: Pid) {
         // The guardian is stopped or has ended. It is killed in either case, so that it can be reaped.
         let _ended_already = child.kill();
         let _reaped = child.wait();
-        *state = State::Unavailable;
+        *state = GuardianState::Unavailable;
     }
 }
 
-fn spawn() -> io::Result<State> {
+fn spawn() -> io::Result<GuardianState> {
     #[expect(clippy::disallowed_methods, reason = "it starts no server")]
     let mut command = Command::new("/bin/sh");
     command
@@ -94,7 +94,7 @@ fn spawn() -> io::Result<State> {
     let stdin = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
     // A guardian that is stopped must not stop this process.
     rustix::io::ioctl_fionbio(&stdin, true)?;
-    Ok(State::Running { child, stdin })
+    Ok(GuardianState::Running { child, stdin })
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use yaml_edit::{Document, Mapping, Scalar, YamlNode};
 
-use crate::text::{preview, visible};
+use crate::text::visible_preview;
 
 /// Maximum bytes of a front matter. A name has at most 64 characters and a description 1,024, and there is little else.
 /// The time for parsing YAML may grow with the square of the length.
@@ -80,7 +80,7 @@ fn compare(block: &str, listed: &Map<String, Value>) -> Result<(), String> {
         None => Ok(()),
         Some(name) => Err(format!(
             "has another `{}` in its front matter than in the list",
-            visible(&preview(&name, MAX_SHOWN))
+            visible_preview(&name, MAX_SHOWN)
         )),
     }
 }
@@ -174,6 +174,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::text::preview;
 
     fn compared(block: &str, listed: &Value) -> Result<(), String> {
         let listed = serde_json::value::to_raw_value(listed).unwrap();

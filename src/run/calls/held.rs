@@ -9,8 +9,8 @@ use futures::future::BoxFuture;
 use parking_lot::Mutex;
 
 use super::answer::ToolAnswer;
-use super::terms::{CallTerms, TermsInForce};
 use crate::json::Json;
+use crate::run::call_terms::{CallTerms, TermsInForce};
 use crate::run::context::{ExecutionContext, over};
 use crate::run::ledger::{Ledger, RecordId};
 use crate::run::observer::{Refused, RunEvent};

@@ -12,7 +12,7 @@ use crate::json::Json;
 use crate::run::context::{ExecutionContext, denied};
 use crate::run::ledger::Call;
 use crate::run::result::LogLevel;
-use crate::text::{preview, visible};
+use crate::text::visible_preview;
 use crate::tools::approval::Effects;
 use crate::tools::caught::caught;
 use crate::tools::in_force::ToolsInForce;
@@ -108,7 +108,7 @@ impl ExecutionContext {
         // Compares the contents only: a server may send other fields with different values each time.
         let contents = answer.field("contents").unwrap_or_else(|| answer.clone());
         if in_force.catalog.check_skill(server, uri, contents.text())? == SkillPin::Different {
-            let shown = visible(&preview(uri, MAX_SHOWN_URI));
+            let shown = visible_preview(uri, MAX_SHOWN_URI);
             self.log(
                 LogLevel::Warn,
                 format!(

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use super::finding::{Checked, Finding, FindingCode, Lines, Severity};
 use super::survey::{Mistake, Survey};
 use crate::run::context::{ExecutionContext, Purpose};
+use crate::run::finding::{Checked, Finding, FindingCode, Lines, Severity};
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
 
 /// Maximum number of findings in addition to the error of a script that was run. Most of them are doubtful, because the

@@ -8,13 +8,13 @@ use futures::future::join_all;
 use serde_json::{Map, Value};
 
 use super::budget::StepBudget;
-use super::finding::{Finding, FindingCode, Lines, Severity};
 use super::literal::{kind_of, span_of, to_json};
 use super::look_up::{is_list_of_tools, look_up};
 use super::refusal::{MAX_NAMED, refusal};
 use super::survey::{Bytes, ImportProblem, Literal, Survey, Target, ToolUse};
 use crate::run::calls::resolve::ToolName;
 use crate::run::context::{ExecutionContext, denied};
+use crate::run::finding::{Finding, FindingCode, Lines, Severity};
 use crate::run::result::ScriptError;
 use crate::run::script::Language;
 use crate::tools::arguments::partial::Unknowns;

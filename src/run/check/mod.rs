@@ -8,7 +8,6 @@
 
 mod budget;
 pub(crate) mod failed;
-pub(crate) mod finding;
 mod judge;
 mod literal;
 mod look_up;

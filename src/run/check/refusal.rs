@@ -1,6 +1,6 @@
 //! The error of a run that was refused because of what its check found.
 
-use super::finding::{Finding, FindingCode, Severity};
+use crate::run::finding::{Finding, FindingCode, Severity};
 use crate::run::result::{ErrorCode, ScriptError};
 
 /// Maximum number of findings that the message of a refused run names.

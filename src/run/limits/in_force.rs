@@ -35,6 +35,11 @@ impl RunLimits {
         Self { started: limits, max_before: max, max: self.max.clone() }
     }
 
+    /// The operator's maximum.
+    pub(crate) fn max(&self) -> Limits {
+        *self.max.borrow()
+    }
+
     /// A receiver that is notified when the operator's maximum changes.
     pub(crate) fn changes(&self) -> watch::Receiver<Limits> {
         self.max.clone()

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Delivered, RecordedAnswer, Recording};
 use crate::run::result::{Outcome, Output};
-use crate::text::{preview, visible};
+use crate::text::visible_preview;
 use crate::tools::SCRIPTS_SERVER;
 
 /// Maximum characters of a request and of a line of output.
@@ -28,19 +28,19 @@ impl Recording {
         let _ = write!(
             text,
             "{}: {} of {}, recorded by cx {}\n\n",
-            shown(&header.name),
+            preview(&header.name),
             counted(header.source.lines().count(), "line"),
             match header.language {
                 crate::run::script::Language::TypeScript => "TypeScript",
                 crate::run::script::Language::Python => "Python",
             },
-            shown(&header.version)
+            preview(&header.version)
         );
         let input = header.input.as_ref().map_or(0, |input| input.text().len());
         let _ = writeln!(text, "Input: {}", if input == 0 { "none".to_owned() } else { bytes(input) });
         // The server of saved scripts is built in, not configured.
         let configured = header.servers.iter().filter(|name| ***name != *SCRIPTS_SERVER);
-        let servers: Vec<String> = configured.map(|name| shown(name)).collect();
+        let servers: Vec<String> = configured.map(|name| preview(name)).collect();
         let servers = if servers.is_empty() { "none".to_owned() } else { servers.join(", ") };
         let _ = writeln!(text, "Servers that the script could see: {servers}");
         let _ = writeln!(
@@ -49,7 +49,7 @@ impl Recording {
             header.limits.wall_time,
             header.limits.cpu_time,
             bytes(header.limits.memory_bytes),
-            shown(&header.time_zone),
+            preview(&header.time_zone),
             if header.is_dry_run { "; a dry run" } else { "" }
         );
         self.explain_calls(&mut text);
@@ -75,7 +75,7 @@ impl Recording {
                 "{:>4}. at {}: {} -> {answer}{took}{}",
                 position + 1,
                 time(call.made),
-                shown(&call.request.to_string()),
+                preview(&call.request.to_string()),
                 if call.is_masked { " (masked)" } else { "" }
             );
         }
@@ -96,9 +96,9 @@ impl Recording {
         let _ = writeln!(text, "Output: {} printed, {} emitted", entries(printed), end.logs.len() - printed);
         let outcome = match &end.outcome {
             Outcome::Returned(value) => {
-                format!("the value {}, {}", shown(value.text()), bytes(value.text().len()))
+                format!("the value {}, {}", preview(value.text()), bytes(value.text().len()))
             }
-            Outcome::Failed(error) => format!("the error {}", shown(&error.to_string())),
+            Outcome::Failed(error) => format!("the error {}", preview(&error.to_string())),
         };
         let _ = writeln!(text, "Outcome: {outcome}");
         let masked = self.calls.iter().filter(|call| call.is_masked).count();
@@ -113,14 +113,15 @@ impl Recording {
             let _ = writeln!(text, "Not recorded: {UNRECORDED_FILES}");
         }
         if let Some(missing) = &end.missing {
-            let _ = writeln!(text, "Left out, because the recording has reached a bound: {}", shown(missing));
+            let _ =
+                writeln!(text, "Left out, because the recording has reached a bound: {}", preview(missing));
         }
     }
 }
 
 /// Text of the recording, in one line of bounded length without control characters.
-fn shown(text: &str) -> String {
-    visible(&preview(text, MAX_SHOWN))
+fn preview(text: &str) -> String {
+    visible_preview(text, MAX_SHOWN)
 }
 
 fn counted(count: usize, what: &str) -> String {

@@ -13,7 +13,7 @@ use super::wire::write::lines;
 use super::{MAX_CALLS, MAX_TURNS, RecordedAnswer, Recording, Request};
 use crate::json::{self, Json};
 use crate::run::result::{LogLevel, Outcome, Output, ScriptError};
-use crate::text::{preview, visible};
+use crate::text::visible_preview;
 use crate::tools::ToolError;
 
 impl Recording {
@@ -162,7 +162,7 @@ fn check_version(line: &str) -> Result<(), RecordingError> {
         Some(found) if found == u64::from(VERSION) => Ok(()),
         Some(found) => {
             let version = start.cx.unwrap_or_else(|| "that wrote it".to_owned());
-            Err(RecordingError::Version { found, version: visible(&preview(&version, 40)) })
+            Err(RecordingError::Version { found, version: visible_preview(&version, 40) })
         }
         None => Err(none("this is no recording of `cx run --record`: `recording` is missing")),
     }

@@ -17,7 +17,7 @@ use crate::run::recording::{
     Cursor, Delivered, GuestClock, RecordedAnswer, Recording, Request, is_same_text,
 };
 use crate::run::result::{ErrorCode, ExecuteResult, LogLevel, Outcome, Output, ScriptError};
-use crate::text::{preview, visible};
+use crate::text::visible_preview;
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Maximum characters of each side of a difference.
@@ -128,11 +128,11 @@ impl Replayer {
     pub(super) fn begin_call(&mut self, request: &Request) -> Delivered {
         let position = self.calls_made;
         self.calls_made += 1;
-        let found = || shown(request);
+        let found = || preview(request);
         match self.recording.calls.get(position) {
             Some(recorded) if request.is_same(&recorded.request) => {}
             Some(recorded) => {
-                let (expected, found) = (shown(&recorded.request), found());
+                let (expected, found) = (preview(&recorded.request), found());
                 self.differ(position, expected, found);
             }
             None => {
@@ -312,7 +312,7 @@ impl Replayer {
     fn get_stuck(&mut self, next: Option<Delivered>) {
         match next {
             Some(Delivered::Call(position)) => {
-                let expected = self.recording.calls.get(position).map(|call| shown(&call.request));
+                let expected = self.recording.calls.get(position).map(|call| preview(&call.request));
                 let found = "a script that waits and does not make this call".to_owned();
                 self.differ(position, expected.unwrap_or_default(), found);
             }
@@ -396,7 +396,7 @@ impl Replayer {
         }
         if self.calls_made < self.recording.calls.len() {
             let position = self.calls_made;
-            let expected = self.recording.calls.get(position).map(|call| shown(&call.request));
+            let expected = self.recording.calls.get(position).map(|call| preview(&call.request));
             return Some(Difference {
                 call: Some(position as u64 + 1),
                 expected: expected.unwrap_or_default(),
@@ -439,9 +439,9 @@ fn difference_of_outcomes(result: &ExecuteResult, logs: &[Output], outcome: &Out
         };
         if !is_same {
             let line = |entry: Option<&Output>| match entry {
-                Some(Output::Log { text, .. }) => format!("`{}`", visible(&preview(text, MAX_SHOWN))),
+                Some(Output::Log { text, .. }) => format!("`{}`", visible_preview(text, MAX_SHOWN)),
                 Some(Output::Emit(block)) => {
-                    format!("the block {}", visible(&preview(block.text(), MAX_SHOWN)))
+                    format!("the block {}", visible_preview(block.text(), MAX_SHOWN))
                 }
                 None => "nothing".to_owned(),
             };
@@ -473,13 +473,13 @@ fn difference_of_outcomes(result: &ExecuteResult, logs: &[Output], outcome: &Out
 
 fn outcome_text(outcome: &Outcome) -> String {
     match outcome {
-        Outcome::Returned(value) => format!("the value {}", visible(&preview(value.text(), MAX_SHOWN))),
-        Outcome::Failed(error) => format!("the error {}", visible(&preview(&error.to_string(), MAX_SHOWN))),
+        Outcome::Returned(value) => format!("the value {}", visible_preview(value.text(), MAX_SHOWN)),
+        Outcome::Failed(error) => format!("the error {}", visible_preview(&error.to_string(), MAX_SHOWN)),
     }
 }
 
-fn shown(request: &Request) -> String {
-    visible(&preview(&request.to_string(), MAX_SHOWN))
+fn preview(request: &Request) -> String {
+    visible_preview(&request.to_string(), MAX_SHOWN)
 }
 
 fn over() -> ToolError {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::run::check::finding::Finding;
+use crate::run::finding::Finding;
 use crate::run::result::{ErrorCode, ExecuteResult, ScriptError, ToolCallStatus};
 use crate::text::one_line;
 

@@ -40,7 +40,7 @@ struct Open {
 /// One connection, as long as it is open.
 pub(crate) struct Connection {
     peer: PeerKey,
-    state: Mutex<State>,
+    state: Mutex<ConnectionUse>,
     pub(crate) activity: SocketActivity,
     /// Cancelled when the connection has to end: for a new connection, or because the token of its request was revoked.
     evicted: CancellationToken,
@@ -48,7 +48,7 @@ pub(crate) struct Connection {
     successor: Mutex<Option<oneshot::Sender<OwnedSemaphorePermit>>>,
 }
 
-struct State {
+struct ConnectionUse {
     phase: Phase,
     since: Instant,
     /// The tenant of the last accepted request. A proxy may send requests of several tenants on one connection.
@@ -107,7 +107,7 @@ impl Connections {
         let connection = Arc::new(Connection {
             peer,
             activity: SocketActivity::default(),
-            state: Mutex::new(State {
+            state: Mutex::new(ConnectionUse {
                 phase: Phase::Head,
                 since: Instant::now(),
                 tenant: self.unknown,

@@ -18,8 +18,8 @@ use super::accepted::AcceptedToken;
 use super::authentication::{AccessRefusal, Caller};
 use super::connections::Connection;
 use super::cors;
+use super::problem::{is_rest, with_problem};
 use super::responses::{handler_failed, plain, refused, try_again};
-use super::rest::problem::{is_rest, with_problem};
 use super::state::HttpState;
 use super::tenant_state::Requester;
 

@@ -11,10 +11,6 @@ mod events;
 mod request;
 mod start;
 
-mod answers;
-pub(super) mod problem;
-pub(super) mod runs;
-
 pub(super) use handlers::routes;
 
 #[cfg(test)]

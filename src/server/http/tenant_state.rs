@@ -8,7 +8,7 @@ use parking_lot::RwLock;
 use tokio_util::sync::CancellationToken;
 
 use super::accepted::AcceptedToken;
-use super::rest::runs::{AnswerBytes, RestRuns};
+use super::rest_runs::{AnswerBytes, RestRuns};
 use super::shares::{PeerKey, TenantKey};
 use super::tenants::HttpTenant;
 use crate::executor::Executor;

@@ -3,7 +3,7 @@ use super::*;
 /// Threat 701.
 #[test]
 fn v_701_results_of_ended_tasks_are_bounded_for_each_client() {
-    let state = Arc::new(Mutex::new(State::default()));
+    let state = Arc::new(Mutex::new(TasksState::default()));
     let end = |client: &str, number: usize, kept: Duration| {
         let task = Task {
             client: client.to_owned(),

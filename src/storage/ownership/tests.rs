@@ -18,7 +18,7 @@ fn a_mode_says_who_else_has_access() {
         (0o620, (true, false, true)),
     ] {
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
-        let ownership = Ownership::of(&fs::metadata(&path).unwrap());
+        let ownership = Ownership::from_metadata(&fs::metadata(&path).unwrap());
         let found = (ownership.others_may_write(), ownership.all_may_write(), ownership.others_have_access());
         assert_eq!(found, expected, "{mode:o}");
         assert!(ownership.is_ours() && ownership.is_ours_or_of_root());

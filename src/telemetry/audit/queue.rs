@@ -25,12 +25,12 @@ const MAX_KEPT_ENTRIES: usize = 4_096;
 /// Events that wait to be written.
 #[derive(Default)]
 pub(super) struct EntryQueue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     arrived: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct QueueState {
     entries: VecDeque<Entry>,
     bytes: usize,
     /// Number of events that a caller waits for.

@@ -93,15 +93,15 @@ impl CallNames {
     }
 
     fn server(&self) -> String {
-        shown(self.text.get(..self.server_end).unwrap_or_default())
+        name_preview(self.text.get(..self.server_end).unwrap_or_default())
     }
 
     fn tool(&self) -> String {
-        shown(self.text.get(self.server_end..self.tool_end).unwrap_or_default())
+        name_preview(self.text.get(self.server_end..self.tool_end).unwrap_or_default())
     }
 
     fn rule(&self) -> String {
-        shown(self.text.get(self.tool_end..).unwrap_or_default())
+        name_preview(self.text.get(self.tool_end..).unwrap_or_default())
     }
 }
 
@@ -153,9 +153,10 @@ impl Entry {
     pub(super) fn of_definitions(event: &DefinitionEvent<'_>) -> Self {
         match *event {
             DefinitionEvent::Changed { server, tools } => {
-                let names: Vec<String> = tools.iter().take(MAX_NAMES).map(|name| shown(name)).collect();
+                let names: Vec<String> =
+                    tools.iter().take(MAX_NAMES).map(|name| name_preview(name)).collect();
                 let fields = vec![
-                    ("server", shown(server).into()),
+                    ("server", name_preview(server).into()),
                     ("tools", names.into()),
                     ("count", tools.len().into()),
                 ];
@@ -163,8 +164,8 @@ impl Entry {
             }
             DefinitionEvent::Accepted { server, tool, count } => {
                 let fields = vec![
-                    ("server", shown(server).into()),
-                    ("tool", tool.map(shown).into()),
+                    ("server", name_preview(server).into()),
+                    ("tool", tool.map(name_preview).into()),
                     ("count", count.into()),
                 ];
                 Self::new("definitions.accepted", fields)
@@ -175,13 +176,13 @@ impl Entry {
     /// A request of a client.
     pub(super) fn of_request(request: &ClientRequest<'_>) -> Self {
         let fields = vec![
-            ("method", shown(request.method).into()),
-            ("tool", request.tool.map(shown).into()),
-            ("runId", request.run_id.map(shown).into()),
-            ("client", shown(request.client).into()),
-            ("clientName", request.client_name.map(shown).into()),
+            ("method", name_preview(request.method).into()),
+            ("tool", request.tool.map(name_preview).into()),
+            ("runId", request.run_id.map(name_preview).into()),
+            ("client", name_preview(request.client).into()),
+            ("clientName", request.client_name.map(name_preview).into()),
             ("outcome", if request.code.is_some() { "failed" } else { "ok" }.into()),
-            ("code", request.code.map(shown).into()),
+            ("code", request.code.map(name_preview).into()),
             ("durationUs", microseconds(request.duration).into()),
         ];
         Self::new("request", fields)
@@ -200,7 +201,7 @@ impl Entry {
                 Self::new("tokens.changed", fields)
             }
             TokenEvent::Refused { owner, reason } => {
-                let fields = vec![("of", owner.as_str().into()), ("reason", shown(reason).into())];
+                let fields = vec![("of", owner.as_str().into()), ("reason", name_preview(reason).into())];
                 Self::new("tokens.refused", fields)
             }
         }
@@ -351,8 +352,8 @@ fn what(event: &RunEvent<'_>) -> What {
         RunEvent::Simulated { call, server, tool, arguments } => {
             let fields = vec![
                 ("call", (*call).into()),
-                ("server", shown(server).into()),
-                ("tool", shown(tool).into()),
+                ("server", name_preview(server).into()),
+                ("tool", name_preview(tool).into()),
             ];
             What::Texts(
                 "call.simulated",
@@ -364,8 +365,8 @@ fn what(event: &RunEvent<'_>) -> What {
             "discovery",
             vec![
                 ("kind", discovered.kind.into()),
-                ("query", discovered.query.map(shown).into()),
-                ("server", discovered.server.map(shown).into()),
+                ("query", discovered.query.map(name_preview).into()),
+                ("server", discovered.server.map(name_preview).into()),
                 ("found", discovered.found.ok().into()),
                 ("code", discovered.found.err().map(ToolErrorCode::as_str).into()),
                 ("durationUs", microseconds(discovered.duration).into()),
@@ -375,19 +376,19 @@ fn what(event: &RunEvent<'_>) -> What {
             "call.refused",
             vec![
                 ("call", refused.call.into()),
-                ("server", refused.server.map(shown).into()),
-                ("tool", refused.tool.map(shown).into()),
+                ("server", refused.server.map(name_preview).into()),
+                ("tool", refused.tool.map(name_preview).into()),
                 ("code", refused.code.as_str().into()),
-                ("rule", refused.rule.map(shown).into()),
+                ("rule", refused.rule.map(name_preview).into()),
             ],
         ),
         RunEvent::ApprovalAsked { call, server, tool, arguments, reason } => {
             let fields = vec![
                 ("call", (*call).into()),
-                ("server", shown(server).into()),
-                ("tool", shown(tool).into()),
-                ("reason", shown(&reason.without_arguments()).into()),
-                ("rule", shown(&reason.rule()).into()),
+                ("server", name_preview(server).into()),
+                ("tool", name_preview(tool).into()),
+                ("reason", name_preview(&reason.without_arguments()).into()),
+                ("rule", name_preview(&reason.rule()).into()),
             ];
             What::Texts("approval.asked", fields, vec![(TextField::Arguments, Text::Json(arguments.text()))])
         }
@@ -395,8 +396,8 @@ fn what(event: &RunEvent<'_>) -> What {
             "approval.answered",
             vec![
                 ("call", answer.call.into()),
-                ("server", shown(answer.server).into()),
-                ("tool", shown(answer.tool).into()),
+                ("server", name_preview(answer.server).into()),
+                ("tool", name_preview(answer.tool).into()),
                 ("approver", answer.approver.as_str().into()),
                 ("answer", if answer.refusal.is_none() { "approved" } else { "refused" }.into()),
                 ("reason", answer.refusal.map(|refusal| format!("{refusal:?}")).into()),
@@ -406,8 +407,8 @@ fn what(event: &RunEvent<'_>) -> What {
         RunEvent::ModelSending(sending) => {
             let fields = vec![
                 ("request", sending.request.into()),
-                ("provider", shown(sending.provider).into()),
-                ("model", sending.model.map(shown).into()),
+                ("provider", name_preview(sending.provider).into()),
+                ("model", sending.model.map(name_preview).into()),
             ];
             let mut texts = vec![(TextField::Messages, Text::Json(sending.messages.into()))];
             texts.extend(
@@ -420,13 +421,13 @@ fn what(event: &RunEvent<'_>) -> What {
         RunEvent::ModelAnswered(answered) => {
             let fields = vec![
                 ("request", answered.request.into()),
-                ("provider", shown(answered.provider).into()),
-                ("model", answered.model.map(shown).into()),
+                ("provider", name_preview(answered.provider).into()),
+                ("model", answered.model.map(name_preview).into()),
                 ("outcome", if answered.result.is_ok() { "ok" } else { "failed" }.into()),
-                ("code", answered.result.err().map(shown).into()),
+                ("code", answered.result.err().map(name_preview).into()),
                 ("inputTokens", answered.input_tokens.into()),
                 ("outputTokens", answered.output_tokens.into()),
-                ("finishReason", answered.finish_reason.map(shown).into()),
+                ("finishReason", answered.finish_reason.map(name_preview).into()),
                 ("violations", answered.violations.to_vec().into()),
                 ("durationUs", microseconds(answered.duration).into()),
             ];
@@ -449,13 +450,13 @@ fn started(source: &str, limits: &Limits, input_bytes: usize, run: Option<&Arc<O
         Language::Python => "python",
     });
     vec![
-        ("script", run.map(|run| shown(&run.script)).into()),
+        ("script", run.map(|run| name_preview(&run.script)).into()),
         ("language", language.into()),
         ("sourceSha256", sha256(source.as_bytes()).into()),
         ("sourceBytes", source.len().into()),
         ("inputBytes", input_bytes.into()),
-        ("client", run.and_then(|run| run.client.as_deref()).map(shown).into()),
-        ("clientName", run.and_then(|run| run.client_name.as_deref()).map(shown).into()),
+        ("client", run.and_then(|run| run.client.as_deref()).map(name_preview).into()),
+        ("clientName", run.and_then(|run| run.client_name.as_deref()).map(name_preview).into()),
         ("dryRun", run.filter(|run| run.is_dry_run).map(|_| true).into()),
         ("limits", limits),
     ]
@@ -464,9 +465,10 @@ fn started(source: &str, limits: &Limits, input_bytes: usize, run: Option<&Arc<O
 /// The directories and hosts that the run may reach.
 fn granted(grants: &RunGrants) -> Value {
     let paths = |access| -> Vec<String> {
-        grants.paths(access).take(MAX_NAMES).map(|path| shown(&path.to_string_lossy())).collect()
+        grants.paths(access).take(MAX_NAMES).map(|path| name_preview(&path.to_string_lossy())).collect()
     };
-    let net: Vec<String> = grants.net.iter().take(MAX_NAMES).map(|host| shown(&host.to_string())).collect();
+    let net: Vec<String> =
+        grants.net.iter().take(MAX_NAMES).map(|host| name_preview(&host.to_string())).collect();
     json!({ "read": paths(Access::Read), "write": paths(Access::Write), "net": net })
 }
 
@@ -486,7 +488,7 @@ fn ended(code: Option<ErrorCode>, duration: Duration, usage: Option<&Usage>) -> 
 }
 
 /// An untrusted name, truncated. JSON escapes what could end a line.
-pub(super) fn shown(name: &str) -> String {
+pub(super) fn name_preview(name: &str) -> String {
     preview(name, MAX_NAME)
 }
 

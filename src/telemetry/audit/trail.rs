@@ -14,7 +14,7 @@ use parking_lot::{Condvar, Mutex};
 use super::append::Appender;
 use super::options::{AuditOptions, AuditStatus};
 use super::queue::{Batch, EntryQueue};
-use super::record::{Entry, shown};
+use super::record::{Entry, name_preview};
 use super::records::Records;
 use crate::run::observer::{
     BeforeEffect, ClientRequest, DefinitionEvent, ObservedRun, RunEvent, RunObserver, TokenEvent, at_once,
@@ -103,7 +103,7 @@ impl AuditTrail {
     /// Records that the user trusts a file with this SHA-256 of its content, or no longer trusts it.
     pub fn trust(&self, file: &Path, sha256: Option<&str>) {
         let name = if sha256.is_some() { "trust.given" } else { "trust.revoked" };
-        let path = shown(&file.to_string_lossy());
+        let path = name_preview(&file.to_string_lossy());
         self.push(Entry::new(name, vec![("file", path.into()), ("contentSha256", sha256.into())]));
     }
 

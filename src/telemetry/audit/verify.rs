@@ -239,7 +239,7 @@ impl Check {
             self.problem(file, number, problem);
         }
         if at < previous.at.as_str() {
-            let (before, now) = (shown(&previous.at), shown(at));
+            let (before, now) = (quoted(&previous.at), quoted(at));
             self.notice(format!("{file}:{number}: the time goes back from {before} to {now}"));
         }
     }
@@ -285,11 +285,11 @@ impl Check {
             }
             "lines.dropped" => {
                 let count = fields.get("count").and_then(Value::as_u64).unwrap_or_default();
-                let reason = shown(text("reason"));
+                let reason = quoted(text("reason"));
                 self.notice(format!("{file}:{number}: {count} events were not written: {reason}"));
             }
             "line.damaged" => {
-                let aside = shown(text("file"));
+                let aside = quoted(text("file"));
                 self.notice(format!("{file}:{number}: an incomplete line was set aside: {aside}"));
             }
             _ => {}
@@ -346,7 +346,7 @@ fn kept(text: &str) -> String {
 }
 
 /// A text of a line in a message.
-fn shown(text: &str) -> String {
+fn quoted(text: &str) -> String {
     preview(text, MAX_TEXT)
 }
 

@@ -24,12 +24,12 @@ type Next = Box<dyn Recorder + Send + Sync>;
 pub(crate) struct OtelRecorder {
     meter: otel::Meter,
     next: Option<Next>,
-    state: Mutex<State>,
+    state: Mutex<RecorderState>,
 }
 
 /// Instruments by name, and by name and labels. Labels have few values, so both are small.
 #[derive(Default)]
-struct State {
+struct RecorderState {
     descriptions: HashMap<String, (Option<Unit>, SharedString)>,
     counters: HashMap<Key, Counter>,
     gauges: HashMap<Key, Gauge>,
@@ -96,7 +96,7 @@ fn attributes(key: &Key) -> Vec<KeyValue> {
 }
 
 /// The unit and the description of a metric.
-fn described(state: &State, name: &str) -> (&'static str, String) {
+fn described(state: &RecorderState, name: &str) -> (&'static str, String) {
     let (unit, description) = state.descriptions.get(name).cloned().unwrap_or((None, "".into()));
     let unit = match unit {
         Some(Unit::Seconds) => "s",

@@ -5,7 +5,7 @@ use jsonschema::error::TypeKind;
 use jsonschema::paths::{Location, LocationSegment};
 use serde_json::Value;
 
-use crate::text::{self, preview, visible};
+use crate::text::{self, visible, visible_preview};
 use crate::tools::schema::view::SchemaView;
 
 /// Maximum number of allowed values in a message.
@@ -20,7 +20,7 @@ pub(crate) const MAX_ALTERNATIVES_DEPTH: usize = 8;
 
 /// The start of a text.
 pub(crate) fn preview_text(text: &str) -> String {
-    visible(&preview(text, MAX_PREVIEW))
+    visible_preview(text, MAX_PREVIEW)
 }
 
 /// A value as shortened JSON; for a container only its kind.

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use crate::text::preview;
 use crate::tools::dispatch::ToolList;
 use crate::tools::error::{ToolError, ToolErrorCode};
-use crate::tools::names::{SuggestionBudget, python_name, suggestion, typescript_name};
+use crate::tools::names::{SEARCH, SuggestionBudget, python_name, suggestion, typescript_name};
 use crate::tools::usage;
 
 /// Maximum number of tools that the message about an ambiguous identifier names. Ten thousand tools of a server can
@@ -134,7 +134,7 @@ impl IndexedList {
             format!(
                 "no tool `{}` on server `{server}`{}{}",
                 preview_name(tool),
-                suggestion(tool, "tools", names, budget),
+                suggestion(tool, ("tools", SEARCH), names, budget),
                 problem.unwrap_or_default()
             )
         };

@@ -86,10 +86,13 @@ pub(crate) fn nearest<'a>(
     best.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
-/// `: did you mean …?` or, if no name is near, a list of the existing names.
+/// What finds a tool or a server among many.
+pub(crate) const SEARCH: &str = "`search_tools` finds the right one";
+
+/// `; did you mean …?` or, if no name is near, a list of the existing names, or `finder` if there are too many for one.
 pub(crate) fn suggestion<'a>(
     wrong: &str,
-    what: &str,
+    (what, finder): (&str, &str),
     candidates: impl Iterator<Item = &'a str> + Clone,
     budget: &SuggestionBudget,
 ) -> String {
@@ -101,7 +104,7 @@ pub(crate) fn suggestion<'a>(
     match count {
         0 => format!("; there are no {what}"),
         1..=12 => format!("; the {what} are {}", quoted(candidates)),
-        _ => format!("; there are {count} {what}, `search_tools` finds the right one"),
+        _ => format!("; there are {count} {what}, {finder}"),
     }
 }
 

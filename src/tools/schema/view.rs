@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::text::{preview, visible};
+use crate::text::visible_preview;
 
 /// Keywords whose schemas apply to the same value as their parent.
 const IN_PLACE_ONE: [&str; 4] = ["not", "if", "then", "else"];
@@ -141,7 +141,7 @@ impl<'a> SchemaView<'a> {
     pub(crate) fn reference(self) -> Result<Option<Self>, ReferenceError> {
         let Some(reference) = self.get("$ref").or_else(|| self.get("$dynamicRef")) else { return Ok(None) };
         let reference = reference.as_str().ok_or(ReferenceError::Invalid)?;
-        let shortened = || visible(&preview(reference, 60));
+        let shortened = || visible_preview(reference, 60);
         if reference.len() > MAX_REFERENCE {
             return Err(ReferenceError::Missing(shortened()));
         }

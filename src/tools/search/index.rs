@@ -127,7 +127,7 @@ impl SearchIndex {
         let mut related = vec![0.0_f32; scores.len()];
         let mut together = vec![0.0_f32; scores.len()];
         for position in leading {
-            for &(document, weight) in self.related.of(position) {
+            for &(document, weight) in self.related.neighbors(position) {
                 let value = &mut related[document as usize];
                 *value = value.max(RELATED_VALUE * weight * scores[position]);
             }
@@ -191,7 +191,7 @@ impl Postings {
             let most_rarity = most_rarity.map_or(f32::MAX, |meaning| self.rarity(meaning.term, documents));
             for meaning in meanings {
                 let factor = meaning.value * self.rarity(meaning.term, documents).min(most_rarity);
-                let postings = self.of(meaning.term);
+                let postings = self.postings(meaning.term);
                 left = left.saturating_sub(postings.len());
                 if left == 0 {
                     break;
@@ -212,14 +212,14 @@ impl Postings {
         scores
     }
 
-    fn of(&self, term: usize) -> &[Posting] {
+    fn postings(&self, term: usize) -> &[Posting] {
         &self.postings[self.starts[term] as usize..self.starts[term + 1] as usize]
     }
 
     /// The inverse document frequency: a word in few documents has a higher weight than a word in
     /// many.
     fn rarity(&self, term: usize, documents: usize) -> f32 {
-        let matching = self.of(term).len() as f32;
+        let matching = self.postings(term).len() as f32;
         ((documents as f32 - matching + 0.5) / (matching + 0.5)).ln_1p()
     }
 }

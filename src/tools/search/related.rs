@@ -69,7 +69,7 @@ impl Related {
     }
 
     /// The tools that are related to the tool at `position`, with weights above 0 and at most 1.
-    pub(crate) fn of(&self, position: usize) -> &[(u32, f32)] {
+    pub(crate) fn neighbors(&self, position: usize) -> &[(u32, f32)] {
         let (Some(&start), Some(&end)) = (self.starts.get(position), self.starts.get(position + 1)) else {
             return &[];
         };

@@ -16,7 +16,7 @@ use crate::support::python_cache;
 
 impl Home {
     fn doctor(&self, arguments: &[&str]) -> Examined {
-        Examined::of(command(self, &[&["doctor", "--json"], arguments].concat()).output().unwrap())
+        Examined::new(command(self, &[&["doctor", "--json"], arguments].concat()).output().unwrap())
     }
 }
 
@@ -40,7 +40,7 @@ struct Examined {
 }
 
 impl Examined {
-    fn of(output: Output) -> Self {
+    fn new(output: Output) -> Self {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let report = serde_json::from_str(&text)
             .unwrap_or_else(|error| panic!("{error}: {text}{}", String::from_utf8_lossy(&output.stderr)));
@@ -148,7 +148,7 @@ fn a_kernel_without_landlock_is_reported_and_what_requires_it_does_not_start() {
     if doctor.status.code() == Some(77) {
         return skipped("there is no libseccomp.so.2 on this machine");
     }
-    let doctor = Examined::of(doctor);
+    let doctor = Examined::new(doctor);
     let lacks = "configured; this kernel lacks what confines them: Landlock";
     let check = doctor.has("warning", "sandbox features of the kernel", lacks, "5.13 or later with Landlock");
     assert_eq!(check["details"]["missing"], json!(["Landlock"]));
@@ -306,7 +306,7 @@ fn directories_that_cannot_be_used() {
     home.write("file", "");
     let doctor = |name: &str, value: &str| {
         let mut command = command(&home, &["doctor", "--json", "--offline"]);
-        Examined::of(command.env(name, home.path(value)).output().unwrap())
+        Examined::new(command.env(name, home.path(value)).output().unwrap())
     };
     let ill = doctor("XDG_CACHE_HOME", "file/below");
     ill.has("problem", "caches", "cannot be written", "set `cache.directory`");
@@ -320,7 +320,7 @@ fn directories_that_cannot_be_used() {
     }
     let mut without_home = command(&home, &["doctor", "--json", "--offline"]);
     without_home.env_remove("HOME").env_remove("XDG_CACHE_HOME");
-    let ill = Examined::of(without_home.output().unwrap());
+    let ill = Examined::new(without_home.output().unwrap());
     ill.has("problem", "caches", "HOME is not set", "set HOME");
     ill.has("problem", "state", "HOME is not set", "set HOME");
     let off = with_config(&json!({ "cache": { "enabled": false } }));
@@ -361,7 +361,7 @@ fn limits_of_the_process_that_are_too_small() {
         shell.args(["-c", &script, env!("CARGO_BIN_EXE_cx")]).current_dir(home.0.path()).env_clear();
         shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
         let _ = command.stdin(Stdio::null());
-        Examined::of(shell.output().unwrap())
+        Examined::new(shell.output().unwrap())
     };
     // Enough for Python, and not for V8. On this machine they need some 440,000 and 640,000, which includes the memory
     // of the process itself: that differs between machines.

@@ -1,6 +1,6 @@
 //! The length of documents and of their lines.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{pages, prose, read};
 
@@ -15,6 +15,18 @@ fn the_front_pages_are_short() {
     for (page, max) in [("README.md", 130), ("ARCHITECTURE.md", 200)] {
         let lines = read(Path::new(page)).lines().count();
         assert!(lines <= max, "{page}: {lines} lines, at most {max} are agreed");
+    }
+}
+
+/// The reason for a decision is read before it is questioned again, so it must not take longer than that.
+#[test]
+fn decisions_are_short() {
+    let is_decision = |page: &PathBuf| page.starts_with("docs/decisions") && !page.ends_with("README.md");
+    let decisions: Vec<PathBuf> = pages().into_iter().filter(is_decision).collect();
+    assert!(decisions.len() > 20, "{decisions:?}");
+    for page in decisions {
+        let lines = read(&page).lines().count();
+        assert!(lines <= 25, "{}: {lines} lines, at most 25 are agreed", page.display());
     }
 }
 

@@ -43,7 +43,7 @@ impl Random {
         usize::try_from((self.0 >> 33) % u64::try_from(most).unwrap()).unwrap()
     }
 
-    fn of<'a>(&mut self, all: &[&'a str]) -> &'a str {
+    fn pick<'a>(&mut self, all: &[&'a str]) -> &'a str {
         all[self.below(all.len())]
     }
 }
@@ -119,14 +119,14 @@ fn schema(random: &mut Random, depth: usize) -> Value {
     let inner = |random: &mut Random| schema(random, depth + 1);
     let kinds = if depth < 4 { 17 } else { 8 };
     match random.below(kinds) {
-        0 => json!({ "type": "string", "description": random.of(NAMES) }),
+        0 => json!({ "type": "string", "description": random.pick(NAMES) }),
         1 => json!({ "type": "integer" }),
         2 => json!({ "type": ["number", "null"] }),
         3 => json!({ "type": "boolean" }),
-        4 => json!({ "const": random.of(NAMES) }),
-        5 => json!({ "enum": [random.of(NAMES), 1, -2.5, null, true, { "a": 1 }] }),
+        4 => json!({ "const": random.pick(NAMES) }),
+        5 => json!({ "enum": [random.pick(NAMES), 1, -2.5, null, true, { "a": 1 }] }),
         6 => {
-            json!({ "$ref": random.of(&["#", "#/$defs/Node", "#/$defs/A", "#/$defs/B", "#/$defs/a~1b~0c", "#/none"]) })
+            json!({ "$ref": random.pick(&["#", "#/$defs/Node", "#/$defs/A", "#/$defs/B", "#/$defs/a~1b~0c", "#/none"]) })
         }
         7 => json!(random.below(2) == 0),
         8 => json!({ "type": "array", "items": inner(random) }),
@@ -144,7 +144,7 @@ fn schema(random: &mut Random, depth: usize) -> Value {
 fn object(random: &mut Random, depth: usize) -> Value {
     let mut properties = Map::new();
     for _ in 0..random.below(5) {
-        let name = random.of(NAMES).to_owned();
+        let name = random.pick(NAMES).to_owned();
         let value = schema(random, depth + 1);
         properties.insert(name, value);
     }
@@ -180,10 +180,10 @@ fn odd_tools() -> Vec<ToolDefinition> {
     for at in 0..ODD_TOOLS {
         let name = match at.checked_sub(NAMES.len() as u64) {
             None => NAMES[usize::try_from(at).unwrap()].to_owned(),
-            Some(_) => format!("{} {at}", random.of(NAMES)),
+            Some(_) => format!("{} {at}", random.pick(NAMES)),
         };
         let mut tool = ToolDefinition::new(name);
-        tool.description = Some(format!("{}\n{}", random.of(NAMES), random.of(NAMES)));
+        tool.description = Some(format!("{}\n{}", random.pick(NAMES), random.pick(NAMES)));
         tool.input_schema = document(&mut random).into();
         tool.output_schema = (random.below(3) > 0).then(|| document(&mut random).into());
         tools.push(tool);

@@ -198,7 +198,7 @@ fn a_worker_runs_as_the_deployment_starts_it() {
             other => panic!("{other}: what is it for?"),
         };
     }
-    let worker = Worker::of(command);
+    let worker = Worker::new(command);
     worker.wait_for_line("taking scripts from");
     let front = Front::new(&nats, "well");
     assert_eq!(front.run(&["-e", "return await tools.here.echo({ text: 'a' }) !== null"])["value"], true);

@@ -243,7 +243,7 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    pub(crate) fn of(process: u32) -> Self {
+    pub(crate) fn read(process: u32) -> Self {
         let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
         let number = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
@@ -407,7 +407,7 @@ impl Soak {
             while self.open.len() < AT_ONCE && self.begun < start + calls {
                 self.begin();
                 if (self.begun - start).is_multiple_of(every) {
-                    samples.push(Sample::of(process));
+                    samples.push(Sample::read(process));
                 }
             }
             self.end_one();
@@ -436,12 +436,12 @@ impl Soak {
 /// The process after the threads for many runs at once have ended, which is when its figures have stayed the same for a
 /// while.
 fn settled(client: &mut Client) -> Sample {
-    let mut last = Sample::of(client.process());
+    let mut last = Sample::read(client.process());
     let mut since = Instant::now();
     let start = since;
     while since.elapsed() < Duration::from_millis(500) && start.elapsed() < Duration::from_secs(20) {
         client.ping();
-        let now = Sample::of(client.process());
+        let now = Sample::read(client.process());
         if (now.threads, now.descriptors, now.children) != (last.threads, last.descriptors, last.children) {
             since = Instant::now();
         }

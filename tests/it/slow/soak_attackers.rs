@@ -145,7 +145,7 @@ fn at_rest(process: u32, health: impl Fn() -> Value, is_enough: impl Fn(&Sample)
     std::thread::sleep(Duration::from_secs(4));
     let trimmed = Instant::now() + IDLE_TRIM;
     loop {
-        let sample = Sample::of(process);
+        let sample = Sample::read(process);
         if is_enough(&sample) || Instant::now() > trimmed {
             return sample;
         }

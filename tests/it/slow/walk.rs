@@ -146,7 +146,7 @@ impl Random {
 }
 
 impl Surface {
-    async fn of(python: bool) -> Self {
+    async fn read(python: bool) -> Self {
         let prelude =
             if python { include_str!("../../walk/corpus.py") } else { include_str!("../../walk/corpus.js") };
         let find = if python {
@@ -499,7 +499,7 @@ fn culprits(
 
 /// Walks, and fails with every finding that is not known, and its script.
 async fn check(python: bool, calls: u64) {
-    let surface = Surface::of(python).await;
+    let surface = Surface::read(python).await;
     assert!(!surface.functions.is_empty());
     let seed = setting("CX_WALK_SEED").unwrap_or(1);
     let found = tokio::task::spawn_blocking(move || walk(&surface, calls, seed)).await.unwrap();

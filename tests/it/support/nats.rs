@@ -170,7 +170,7 @@ impl Worker {
     }
 
     /// A worker that is started by this command.
-    pub(crate) fn of(command: Command) -> Self {
+    pub(crate) fn new(command: Command) -> Self {
         Self::within(command, tempfile::tempdir().unwrap())
     }
 

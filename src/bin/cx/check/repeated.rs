@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use cx::{Checked, Finding, FindingCode, Severity, ToolErrorCode};
 
-use crate::typecheck::Problem;
+use crate::typecheck::TypeProblem;
 
 /// Codes of `tsc` and `pyright` about the arguments of a call. The reported location within the call varies.
 const ABOUT_ARGUMENTS: [&str; 12] = [
@@ -30,7 +30,7 @@ const NO_MODULE: &str = "reportMissingImports";
 
 /// Removes the problems that findings already report. Those findings become errors, like all problems of a type
 /// checker.
-pub(super) fn remove_repeated(problems: &mut Vec<Problem>, checked: &mut Checked, source: &str) {
+pub(super) fn remove_repeated(problems: &mut Vec<TypeProblem>, checked: &mut Checked, source: &str) {
     let spans: Vec<Option<Range<usize>>> =
         checked.findings.iter().map(|finding| span(finding, source)).collect();
     problems.retain(|problem| {
@@ -51,7 +51,7 @@ pub(super) fn remove_repeated(problems: &mut Vec<Problem>, checked: &mut Checked
 fn is_same(
     code: FindingCode,
     span: &Range<usize>,
-    problem: &Problem,
+    problem: &TypeProblem,
     at: usize,
     calls: &[Range<usize>],
 ) -> bool {
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn a_module_that_is_not_there_is_reported_once() {
         let problem =
-            |code: &str| Problem { code: code.to_owned(), message: String::new(), line: 1, column: 8 };
+            |code: &str| TypeProblem { code: code.to_owned(), message: String::new(), line: 1, column: 8 };
         let is_same =
             |code: &str, at| is_same(FindingCode::ModuleUnavailable, &(7..15), &problem(code), at, &[]);
         assert!(is_same("reportMissingImports", 7));

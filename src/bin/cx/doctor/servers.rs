@@ -43,7 +43,7 @@ pub(super) async fn check(context: &DoctorContext, is_offline: bool, progress: &
             (Some(Err(error)), _) => {
                 let mend = mend(server, error, &context.config);
                 let after = failed_after.get(&server.name).copied();
-                let took = after.map(|time| format!(" (after {})", shown(time))).unwrap_or_default();
+                let took = after.map(|time| format!(" (after {})", rounded(time))).unwrap_or_default();
                 let message = format!("{}: {}{took}", error.code, failure(error));
                 Check::problem(SECTION, &server.name, message, mend)
                     .with("code", error.code.as_str())
@@ -105,7 +105,7 @@ fn started(stats: &ServerStats) -> Check {
         ("handshake in", stats.handshake_time),
         ("listed its tools in", stats.list_time),
     ];
-    let times = parts.iter().filter_map(|(what, time)| Some(format!("{what} {}", shown((*time)?))));
+    let times = parts.iter().filter_map(|(what, time)| Some(format!("{what} {}", rounded((*time)?))));
     let times: Vec<String> = times.collect();
     let revision = stats.protocol_version.as_deref().unwrap_or("unknown");
     let message = format!("{}, MCP {revision}; {}", counted(tools, "tool"), times.join(", "));
@@ -249,7 +249,7 @@ pub(super) async fn sign_ins(config: &Config) -> Vec<Check> {
     checks
 }
 
-fn shown(time: Duration) -> String {
+fn rounded(time: Duration) -> String {
     match time.as_millis() {
         milliseconds @ 0..10_000 => format!("{milliseconds} ms"),
         milliseconds => format!("{} s", milliseconds / 1_000),

@@ -53,7 +53,7 @@ fn caches(config: &Config) -> Vec<Check> {
     let mut checks = Vec::new();
     for (name, below) in [("lists of tools", "servers"), ("Python's machine code", "servers/python")] {
         let path = directory.join(below);
-        let contents = Contents::of(&path, below == "servers/python");
+        let contents = Contents::read(&path, below == "servers/python");
         let message = match contents.files {
             0 => format!("{}: empty", shown_path(&path)),
             files => format!(
@@ -88,7 +88,7 @@ fn free_space(directory: &Path) -> Option<Check> {
 /// A description of the problem.
 fn usable(directory: &Path) -> Result<(), String> {
     document::check_writable(directory).map_err(|error| format!("cannot be written: {error}"))?;
-    let ownership = Ownership::of(&fs::metadata(directory).map_err(|error| error.to_string())?);
+    let ownership = Ownership::from_metadata(&fs::metadata(directory).map_err(|error| error.to_string())?);
     if !ownership.is_ours() {
         return Err("belongs to another user, and so is not used".to_owned());
     }
@@ -110,7 +110,7 @@ struct Contents {
 impl Contents {
     /// Counts the files of a directory, and with `with_below` those below it. Links are not followed. Unreadable parts
     /// are left out.
-    fn of(directory: &Path, with_below: bool) -> Self {
+    fn read(directory: &Path, with_below: bool) -> Self {
         let mut contents = Self::default();
         let mut open = vec![directory.to_owned()];
         while let Some(directory) = open.pop() {
@@ -177,7 +177,7 @@ fn state() -> Vec<Check> {
         let mend = format!("look whether you need it, and remove it: rm {}", shown_path(file));
         checks.push(Check::problem(STATE, "damaged file", message, mend));
     }
-    let others = Contents::of(directory, true).damaged.into_iter();
+    let others = Contents::read(directory, true).damaged.into_iter();
     checks.extend(others.filter(|file| Some(file) != state_file.as_ref()).map(|file| {
         let message = format!("a file was damaged and set aside as {}", shown_path(&file));
         let mend = format!("look whether you need it, and remove it: rm {}", shown_path(&file));
@@ -204,7 +204,7 @@ fn audit(config: &Config) -> Check {
         let mend = "make it writable for you alone, or set `audit.directory`";
         return Check::problem(AUDIT, &name, format!("{problem}{refuses}"), mend).with("enabled", true);
     }
-    let newest = Contents::of(directory, false);
+    let newest = Contents::read(directory, false);
     if newest.bytes > MAX_VERIFIED_BYTES {
         let message = format!("{} MiB; not verified here, because that takes long", newest.bytes >> 20);
         let check = Check::skipped(AUDIT, &name, format!("writable, {message}: `cx audit verify` does"));

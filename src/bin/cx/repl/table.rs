@@ -22,7 +22,7 @@ const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().f
 
 /// The value as a table of this width, with a note of what was left out; `None` if it is not a list of at least two
 /// objects. `variable` contains the whole value in the next input.
-pub(crate) fn of(value: &Value, width: usize, variable: &str) -> Option<String> {
+pub(crate) fn render(value: &Value, width: usize, variable: &str) -> Option<String> {
     let rows: Vec<&Map<String, Value>> =
         value.as_array()?.iter().map(Value::as_object).collect::<Option<_>>()?;
     if rows.len() < 2 {
@@ -77,12 +77,12 @@ fn cut(text: &str) -> String {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{MAX_ROWS, of};
+    use super::{MAX_ROWS, render};
 
     #[test]
     fn lists_of_objects_are_tables() {
         let table =
-            of(&json!([{ "name": "a", "size": 1 }, { "name": "b\nc", "more": [1, null] }]), 80, "input")
+            render(&json!([{ "name": "a", "size": 1 }, { "name": "b\nc", "more": [1, null] }]), 80, "input")
                 .unwrap();
         let lines: Vec<&str> = table.lines().collect();
         let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
@@ -101,7 +101,7 @@ mod tests {
             json!([{ "a": 1 }, 2]),
             json!([{}, {}]),
         ] {
-            assert_eq!(of(&value, 80, "input"), None, "{value}");
+            assert_eq!(render(&value, 80, "input"), None, "{value}");
         }
     }
 
@@ -109,10 +109,10 @@ mod tests {
     fn what_does_not_fit_is_said() {
         let wide: Value =
             (0..20).map(|column| (format!("c{column}"), json!(1))).collect::<serde_json::Map<_, _>>().into();
-        let table = of(&Value::from(vec![wide; MAX_ROWS + 3]), 200, "inputs").unwrap();
+        let table = render(&Value::from(vec![wide; MAX_ROWS + 3]), 200, "inputs").unwrap();
         assert!(table.ends_with("… 3 more rows, 8 more columns: `inputs` has them"), "{table}");
         let hostile =
-            of(&json!([{ "a": "\u{1b}[2J" }, { "a": "x".repeat(1_000_000) }]), 80, "input").unwrap();
+            render(&json!([{ "a": "\u{1b}[2J" }, { "a": "x".repeat(1_000_000) }]), 80, "input").unwrap();
         assert!(!hostile.contains('\u{1b}'), "{hostile:?}");
         assert!(hostile.len() < 3_000);
     }

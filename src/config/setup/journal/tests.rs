@@ -17,7 +17,7 @@ fn change(path: &Path) -> FileChange {
 }
 
 fn lock_in(home: &Path) -> SetupLock {
-    let environment = Environment::of([("HOME", home.to_str().unwrap())]);
+    let environment = Environment::from_variables([("HOME", home.to_str().unwrap())]);
     SetupLock::acquire(&Directories::in_environment(&environment).unwrap()).unwrap()
 }
 

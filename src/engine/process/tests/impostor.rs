@@ -127,7 +127,7 @@ fn surveyed() -> FromWorker {
 }
 
 async fn run(kind: &str, has_tape: bool) -> ExecuteResult {
-    run_on(&Stage::of(IMPOSTOR, &format!("{MARK}{kind}"), 1, 0), has_tape).await
+    run_on(&Stage::with_worker(IMPOSTOR, &format!("{MARK}{kind}"), 1, 0), has_tape).await
 }
 
 async fn run_on(stage: &Stage, has_tape: bool) -> ExecuteResult {
@@ -194,7 +194,7 @@ fn elsewhere(kind: &str) -> Stage {
 async fn a_run_that_no_worker_elsewhere_takes_is_told_so() {
     let short = Duration::from_secs(1);
     for (stage, is_told) in
-        [(elsewhere("silent"), true), (Stage::of(IMPOSTOR, &format!("{MARK}silent"), 1, 0), false)]
+        [(elsewhere("silent"), true), (Stage::with_worker(IMPOSTOR, &format!("{MARK}silent"), 1, 0), false)]
     {
         let result = run_for(&stage, false, short).await;
         let Outcome::Failed(error) = &result.outcome else { panic!("{result:?}") };

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::run::calls::terms::CallTerms;
+use crate::run::call_terms::CallTerms;
 
 /// See [`CallTerms`]. Zero for none.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]

@@ -17,7 +17,7 @@ impl<'a> Surveyor<'a> {
             return false;
         }
         let given = |position: usize, name: &str| call.arguments.find_argument_value(name, position);
-        let text = |position: usize, name: &str| literal::text(given(position, name)?);
+        let text = |position: usize, name: &str| literal::string(given(position, name)?);
         let at = |position: usize, name: &str| given(position, name).map_or(call.range(), Ranged::range);
         match name {
             "call_mcp_tool" | "call_mcp_tool_sync" => {
@@ -97,7 +97,7 @@ impl<'a> Surveyor<'a> {
     /// Reads `{"server": …, "tool": …, "args": …}`.
     fn listed_call(&mut self, entry: &Expr) {
         let at = bytes(entry.range());
-        self.survey.add(match literal::of(entry) {
+        self.survey.add(match literal::read(entry) {
             Literal::Object(written) => ToolUse::listed(&written, &at, UNKNOWN),
             _ => call_of(Target::Unknown, UNKNOWN, [at.clone(), at.clone(), at], false),
         });

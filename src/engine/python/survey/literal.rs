@@ -35,12 +35,12 @@ pub(super) fn by_name(given: &Arguments, position: usize, own: &[&str]) -> Liter
 }
 
 /// The value of an expression.
-pub(super) fn of(expression: &Expr) -> Literal {
+pub(super) fn read(expression: &Expr) -> Literal {
     Reader::default().read(expression, 0)
 }
 
 /// The text of an expression that is a string.
-pub(super) fn text(expression: &Expr) -> Option<String> {
+pub(super) fn string(expression: &Expr) -> Option<String> {
     match expression {
         Expr::StringLiteral(text) => Some(text.value.to_str().to_owned()),
         _ => None,

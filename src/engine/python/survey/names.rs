@@ -105,7 +105,7 @@ pub(super) struct Names<'a> {
 
 impl<'a> Names<'a> {
     /// Reads all names of a module.
-    pub(super) fn of(module: &'a ModModule) -> Self {
+    pub(super) fn read(module: &'a ModModule) -> Self {
         let mut names = Self::default();
         names.visit_body(&module.body);
         names

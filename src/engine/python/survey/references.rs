@@ -5,7 +5,7 @@ use ruff_text_size::{Ranged as _, TextRange};
 
 use super::literal::bytes;
 use super::{Surveyor, builtins, literal};
-use crate::engine::survey::{self as shared, Server};
+use crate::engine::survey::{self as shared, NamedServer};
 use crate::run::check::survey::{Target, ToolUse};
 
 /// Packages whose modules are the servers.
@@ -22,8 +22,8 @@ pub(super) enum Reference {
     Servers,
     /// A package whose modules are the servers, or a part of its name.
     Package(&'static str),
-    Server(Server),
-    Tool(Server, String),
+    Server(NamedServer),
+    Tool(NamedServer, String),
 }
 
 /// A reference, and where its parts are named.
@@ -41,7 +41,7 @@ impl<'a> Surveyor<'a> {
                 return self.global(&name.id).map(found);
             }
             Expr::Attribute(member) => (&member.value, member.attr.to_string(), member.attr.range),
-            Expr::Subscript(member) => (&member.value, literal::text(&member.slice)?, member.slice.range()),
+            Expr::Subscript(member) => (&member.value, literal::string(&member.slice)?, member.slice.range()),
             _ => return None,
         };
         if name.starts_with("__") {
@@ -52,7 +52,9 @@ impl<'a> Surveyor<'a> {
         match base.reference {
             Reference::Package("mcp") if name == "servers" => Some(found(Reference::Package("mcp.servers"))),
             Reference::Package("mcp") => None,
-            Reference::Package(_) | Reference::Servers => Some(found(Reference::Server(Server::named(name)))),
+            Reference::Package(_) | Reference::Servers => {
+                Some(found(Reference::Server(NamedServer::named(name))))
+            }
             Reference::Server(server) if server.is_full_name() => None,
             Reference::Server(server) => Some(Found {
                 reference: Reference::Tool(server, name),
@@ -68,7 +70,7 @@ impl<'a> Surveyor<'a> {
         if self.names.is_bound(name) || builtins::is_builtin(name) {
             return None;
         }
-        let server = |name: &str| Reference::Server(Server { name: name.to_owned(), is_global: true });
+        let server = |name: &str| Reference::Server(NamedServer { name: name.to_owned(), is_global: true });
         Some(match name {
             "tools" | SERVERS => Reference::Servers,
             "mcp" => Reference::Package("mcp"),
@@ -95,7 +97,7 @@ impl<'a> Surveyor<'a> {
                 self.imported(alias, Target::Server(server.to_owned()));
                 match &alias.asname {
                     Some(name) => {
-                        self.set_alias(name, Reference::Server(Server::named(server)));
+                        self.set_alias(name, Reference::Server(NamedServer::named(server)));
                     }
                     None if package == "mcp_tools" => {
                         self.set_alias("mcp_tools", Reference::Package(package));
@@ -117,10 +119,10 @@ impl<'a> Surveyor<'a> {
                         continue;
                     }
                     self.imported(alias, Target::Server(alias.name.to_string()));
-                    Reference::Server(Server::named(&*alias.name))
+                    Reference::Server(NamedServer::named(&*alias.name))
                 } else if let Some(server) = rest.strip_prefix('.') {
                     self.imported(alias, Target::Server(server.to_owned()));
-                    Reference::Tool(Server::named(server), alias.name.to_string())
+                    Reference::Tool(NamedServer::named(server), alias.name.to_string())
                 } else {
                     continue;
                 };

@@ -40,7 +40,7 @@ const MAX_FOLLOWED: usize = 200;
 /// Reads what `module` calls, whose names are resolved. Spans are byte offsets of the parsed text.
 pub(super) fn survey(module: &Module, value: &Value, unresolved: SyntaxContext) -> Survey {
     let began = Instant::now();
-    let names = Names::of(module, unresolved);
+    let names = Names::read(module, unresolved);
     if !names.mentions_tools {
         return Survey::default();
     }
@@ -65,7 +65,7 @@ pub(super) fn survey(module: &Module, value: &Value, unresolved: SyntaxContext) 
 
 /// The imports of `module` that scripts cannot make. Imports that nothing uses are left out.
 pub(super) fn refused_imports(part: Part<'_>, module: &Module, unresolved: SyntaxContext) -> Vec<Mistake> {
-    let names = Names::of(module, unresolved);
+    let names = Names::read(module, unresolved);
     let imports = module.body.iter().filter_map(|item| match item {
         ModuleItem::ModuleDecl(ModuleDecl::Import(import)) if !import.type_only => Some(import),
         _ => None,

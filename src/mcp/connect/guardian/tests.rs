@@ -32,7 +32,7 @@ fn wait_until(condition: impl Fn() -> bool) {
 #[test]
 fn what_is_watched_is_killed_at_the_end_and_nothing_else() {
     let groups: Vec<Pid> = (0..4).map(|_| group()).collect();
-    let State::Running { mut child, mut stdin } = spawn().unwrap() else { panic!("it does not run") };
+    let GuardianState::Running { mut child, mut stdin } = spawn().unwrap() else { panic!("it does not run") };
     for group in &groups {
         writeln!(stdin, "+ {}", group.as_raw_nonzero()).unwrap();
     }

@@ -8,7 +8,7 @@ use super::{
     RecordLine, ReturnedLine, SamplingLine, ScriptErrorLine, StartLine, ToolErrorLine, TurnLine,
 };
 use crate::json::Json;
-use crate::run::check::finding::{Finding, FindingCode, Severity};
+use crate::run::finding::{Finding, FindingCode, Severity};
 use crate::run::limits::Limits;
 use crate::run::recording::{
     Delivered, Header, MAX_CALLS, MAX_TURNS, Readings, RecordedAnswer, RecordedCall, RecordedEnd, Recording,

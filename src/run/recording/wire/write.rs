@@ -6,7 +6,7 @@ use super::{
     CallLine, EndLine, FindingLine, LimitsLine, Line, LogLine, ModelCallLine, OutputLine, PlannedLine,
     REFUSALS, RecordLine, ReturnedLine, SamplingLine, ScriptErrorLine, StartLine, ToolErrorLine, TurnLine,
 };
-use crate::run::check::finding::Finding;
+use crate::run::finding::Finding;
 use crate::run::recording::error::VERSION;
 use crate::run::recording::{
     Delivered, Header, RecordedAnswer, RecordedCall, RecordedEnd, Recording, Request,

@@ -13,14 +13,14 @@ use futures::stream::unfold;
 use serde_json::{Value, json};
 use tokio_util::sync::DropGuard;
 
-use super::answers::RunAnswer;
-use super::problem;
-use super::runs::RestRun;
 use crate::run::result::{LogLevel, Output, ToolCallRecord};
 use crate::run::result_json::milliseconds;
 use crate::run::script::Script;
 use crate::server::calls::CallGuard;
 use crate::server::event_queue::{EventReader, Queued, event_queue};
+use crate::server::http::problem;
+use crate::server::http::rest_runs::RestRun;
+use crate::server::http::rest_runs::answers::RunAnswer;
 use crate::server::notifications::{MAX_MESSAGE, shortened};
 use crate::server::yielded::Printed;
 use crate::text::{one_line, preview};

@@ -3,10 +3,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::answers::CONTENT;
 use super::request::{BACKGROUND, LANGUAGE, STREAM};
 use crate::engine::engines;
 use crate::server::arguments::parameters::RunParameter;
+use crate::server::http::rest_runs::answers::CONTENT;
 use crate::server::languages::report_name;
 use crate::server::output_schemas;
 use crate::server::shared::Shared;

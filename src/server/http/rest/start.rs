@@ -6,14 +6,14 @@ use axum::http::HeaderMap;
 use axum::http::header::USER_AGENT;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
-use super::answers::RunAnswer;
 use super::events::RunEvents;
 use super::request::RunRequest;
-use super::runs::{FinishedRun, KeyedBody, RestRun};
 use crate::run::result::ErrorCode;
 use crate::server::answer::{self, Answer};
 use crate::server::call::for_client;
 use crate::server::client_slots::ClientSlot;
+use crate::server::http::rest_runs::answers::RunAnswer;
+use crate::server::http::rest_runs::{FinishedRun, KeyedBody, RestRun};
 use crate::server::http::tenant_state::Requester;
 use crate::server::prepare::{PreparedRun, prepare, take_rate};
 use crate::server::request_span::ObservedRequest;

@@ -2,9 +2,9 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::json;
 
 use super::accept::{idempotency_key, wants_events};
-use super::answers::RunAnswer;
 use super::{openapi, request};
 use crate::server::answer::{Answer, Format, refusal};
+use crate::server::http::rest_runs::answers::RunAnswer;
 use crate::server::output_schemas;
 
 fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use super::*;
 use crate::executor::Executor;
 use crate::server::ServerOptions;
-use crate::server::http::rest::runs::RestRuns;
+use crate::server::http::rest_runs::RestRuns;
 use crate::server::http::shares::PeerKey;
 use crate::server::http::streams::cancellation;
 use crate::server::http::tenant_state::TenantState;

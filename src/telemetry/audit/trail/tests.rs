@@ -218,7 +218,7 @@ fn hostile_names_cannot_forge_lines() {
     let place = Place::new();
     let trail = AuditTrail::start(place.options()).unwrap();
     let name = "x\"}\n{\"event\":\"call.did\",\"server\":\"\u{2028}\r\n\0".repeat(50);
-    let fields = vec![("server", shown(&name).into()), ("tool", shown(&name).into())];
+    let fields = vec![("server", name_preview(&name).into()), ("tool", name_preview(&name).into())];
     trail.push(Entry::new("call.will", fields));
     trail.stop();
     let found = place.verify();

@@ -20,12 +20,12 @@ fn nearest_names() {
 fn suggestions_say_what_there_is() {
     let check = |names: &[&str], expected: &str| {
         let budget = SuggestionBudget::of_message();
-        let suggestion = suggestion("zzz", "servers", names.iter().copied(), &budget);
+        let suggestion = suggestion("zzz", ("servers", SEARCH), names.iter().copied(), &budget);
         assert!(suggestion.contains(expected), "{suggestion}");
     };
     check(&[], "; there are no servers");
     check(&["fs", "git"], "; the servers are `fs`, `git`");
-    check(&["tool"; 20], "there are 20 servers");
+    check(&["tool"; 20], "; there are 20 servers, `search_tools` finds the right one");
 }
 
 /// What is skipped because of its letters would not have been suggested.

@@ -268,7 +268,7 @@ fn v_526_a_query_reads_so_many_postings() {
     let index = index(&tools);
     let wanted = wanted(&index.words.terms, &description).unwrap();
     let meant: usize =
-        wanted.meanings.iter().flatten().map(|meaning| index.words.of(meaning.term).len()).sum();
+        wanted.meanings.iter().flatten().map(|meaning| index.words.postings(meaning.term).len()).sum();
     assert!(meant > MAX_READ, "{meant}");
     // Words beyond the bound add nothing to a score.
     let scores = |meanings: &[Vec<Meaning>]| index.words.scores(meanings, tools.len());

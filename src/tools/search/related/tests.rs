@@ -25,7 +25,9 @@ fn related(tools: &[Tool<'_>]) -> Vec<Vec<u32>> {
         })
         .collect();
     let related = Related::new(&documents);
-    (0..tools.len()).map(|position| related.of(position).iter().map(|(other, _)| *other).collect()).collect()
+    (0..tools.len())
+        .map(|position| related.neighbors(position).iter().map(|(other, _)| *other).collect())
+        .collect()
 }
 
 #[test]

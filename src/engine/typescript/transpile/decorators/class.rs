@@ -21,7 +21,7 @@ pub(super) fn lower(
     mut class: Box<Class>,
 ) -> Box<Expr> {
     let Surroundings { names, runtime, keyed_fields } = surroundings;
-    let pauses = Pauses::of(&class);
+    let pauses = Pauses::scan(&class);
     let state = make::fresh("state");
     let mut statements = Vec::new();
     let name = name.map(|name| match name {

@@ -16,13 +16,13 @@ pub(super) struct Pauses {
 }
 
 impl Pauses {
-    pub(super) fn of(class: &Class) -> Self {
+    pub(super) fn scan(class: &Class) -> Self {
         let mut pauses = Self::default();
         pauses.visit_class(class);
         pauses
     }
 
-    /// As [`Pauses::of`], for an expression of a class.
+    /// As [`Pauses::scan`], for an expression of a class.
     pub(super) fn in_expression(expression: &Expr) -> bool {
         let mut pauses = Self::default();
         pauses.visit_expr(expression);

@@ -15,7 +15,7 @@ impl Surveyor<'_> {
         let at = |position: usize| call.args.get(position).map_or(call.span, |given| given.expr.span());
         let text = |position: usize| {
             let argument = call.args.get(position).filter(|given| given.spread.is_none())?;
-            literal::text(&argument.expr)
+            literal::string(&argument.expr)
         };
         match name {
             "callMCPTool" => {
@@ -89,7 +89,7 @@ impl Surveyor<'_> {
     /// Reads `{server, tool, args}`.
     fn listed_call(&mut self, entry: &Expr) {
         let at = entry.span();
-        match literal::of(entry) {
+        match literal::read(entry) {
             Literal::Object(written) => self.survey.add(ToolUse::listed(&written, &bytes(at), UNKNOWN)),
             _ => self.add(at, Target::Unknown, UNKNOWN, at, at, false),
         }
@@ -106,7 +106,7 @@ impl Surveyor<'_> {
             return false;
         }
         if let Some(given) = call.args.first()
-            && let Some(server) = literal::text(&given.expr)
+            && let Some(server) = literal::string(&given.expr)
         {
             let (at, is_certain) = (given.expr.span(), self.flow.is_certain && is_awaited);
             self.add(call.span, Target::Server(server), UNKNOWN, at, at, is_certain);

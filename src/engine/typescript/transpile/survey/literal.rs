@@ -21,16 +21,16 @@ pub(super) fn argument(call: &CallExpr, position: usize) -> Literal {
         return UNKNOWN;
     }
     let Some(argument) = call.args.get(position) else { return Literal::Null };
-    of(&argument.expr)
+    read(&argument.expr)
 }
 
 /// The value of an expression.
-pub(super) fn of(expression: &Expr) -> Literal {
+pub(super) fn read(expression: &Expr) -> Literal {
     Reader::default().read(expression, 0)
 }
 
 /// The text of an expression that is a string.
-pub(super) fn text(expression: &Expr) -> Option<String> {
+pub(super) fn string(expression: &Expr) -> Option<String> {
     match plain(expression) {
         Expr::Lit(Lit::Str(text)) => text.value.as_str().map(str::to_owned),
         Expr::Tpl(template) if template.exprs.is_empty() => {
@@ -52,7 +52,7 @@ impl Reader {
         if !self.values.count(depth) {
             return UNKNOWN;
         }
-        if let Some(text) = text(expression) {
+        if let Some(text) = string(expression) {
             return Literal::Text(text);
         }
         match plain(expression) {
@@ -155,7 +155,7 @@ fn name_of(key: &PropName) -> Option<String> {
             Literal::Number(number) => Some(number.to_string()),
             _ => None,
         },
-        PropName::Computed(computed) => text(&computed.expr),
+        PropName::Computed(computed) => string(&computed.expr),
         PropName::BigInt(_) => None,
     }
 }

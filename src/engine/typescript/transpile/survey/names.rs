@@ -38,7 +38,7 @@ pub(super) struct Names {
 
 impl Names {
     /// Reads all names of a module.
-    pub(super) fn of(module: &Module, unresolved: SyntaxContext) -> Self {
+    pub(super) fn read(module: &Module, unresolved: SyntaxContext) -> Self {
         let names = Self { unresolved, ..Self::default() };
         let mut reader = Reader { names, unresolved, is_target: false };
         module.visit_with(&mut reader);

@@ -11,7 +11,7 @@ use swc_ecma_ast::{
 
 use super::syntax::{bytes, plain};
 use super::{Surveyor, literal};
-use crate::engine::survey::{self as shared, Server};
+use crate::engine::survey::{self as shared, NamedServer};
 use crate::run::check::survey::{Target, ToolUse};
 
 /// The scheme of the modules that scripts import.
@@ -30,8 +30,8 @@ static GLOBALS: LazyLock<HashSet<&str>> =
 pub(super) enum Reference {
     /// All servers.
     Tools,
-    Server(Server),
-    Tool(Server, String),
+    Server(NamedServer),
+    Tool(NamedServer, String),
 }
 
 /// A reference, and where its parts are named.
@@ -59,7 +59,7 @@ impl Surveyor<'_> {
             let is_certain = is_used && !own.names.is_opaque;
             own.survey.add(ToolUse::import(target, bytes(span), bytes(import.src.span), is_certain));
         };
-        let of = |name: &str| Server::named(name);
+        let of = |name: &str| NamedServer::named(name);
         let is_used = import.specifiers.iter().any(|one| self.names.is_used(&one.local().to_id()))
             || import.specifiers.is_empty();
         named(self, Target::Server(server.to_owned()), import.src.span, is_used);
@@ -108,7 +108,7 @@ impl Surveyor<'_> {
                     return Some(found(Reference::Tools));
                 }
                 let is_global = GLOBALS.contains(&*name.sym);
-                let server = Server { name: name.sym.to_string(), is_global: true };
+                let server = NamedServer { name: name.sym.to_string(), is_global: true };
                 (!is_global).then(|| found(Reference::Server(server)))
             }
             Expr::Member(member) => self.member(member),
@@ -121,7 +121,7 @@ impl Surveyor<'_> {
                     return None;
                 };
                 let from = &args.first()?.expr;
-                Some(Found::at(Reference::Server(Server::named(imported_server(from)?)), from.span()))
+                Some(Found::at(Reference::Server(NamedServer::named(imported_server(from)?)), from.span()))
             }
             _ => None,
         }
@@ -131,12 +131,12 @@ impl Surveyor<'_> {
         let base = self.reference(&member.obj)?;
         let (name, at) = match &member.prop {
             MemberProp::Ident(name) => (name.sym.to_string(), name.span),
-            MemberProp::Computed(index) => (literal::text(&index.expr)?, index.expr.span()),
+            MemberProp::Computed(index) => (literal::string(&index.expr)?, index.expr.span()),
             MemberProp::PrivateName(_) => return None,
         };
         match base.reference {
             Reference::Tools if NOT_A_SERVER.contains(&&*name) => None,
-            Reference::Tools => Some(Found::at(Reference::Server(Server::named(name)), at)),
+            Reference::Tools => Some(Found::at(Reference::Server(NamedServer::named(name)), at)),
             Reference::Server(_) if NOT_A_TOOL.contains(&&*name) => None,
             // A property of a tool.
             Reference::Server(server) if server.is_full_name() => None,
@@ -170,7 +170,7 @@ impl Surveyor<'_> {
                         _ => continue,
                     };
                     let part = match &found.reference {
-                        Reference::Tools => Reference::Server(Server::named(key)),
+                        Reference::Tools => Reference::Server(NamedServer::named(key)),
                         // What a module exports by default is its server.
                         Reference::Server(server) if key == "default" => Reference::Server(server.clone()),
                         Reference::Server(server) => Reference::Tool(server.clone(), key),
@@ -192,5 +192,5 @@ impl Surveyor<'_> {
 
 /// The server of the module that an expression names.
 fn imported_server(expression: &Expr) -> Option<String> {
-    literal::text(expression)?.strip_prefix(SCHEME).map(str::to_owned)
+    literal::string(expression)?.strip_prefix(SCHEME).map(str::to_owned)
 }

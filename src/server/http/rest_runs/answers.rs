@@ -7,17 +7,17 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::Value;
 
-use super::problem;
 use crate::server::answer::Answer;
+use crate::server::http::problem;
 use crate::server::http::responses::JSON;
 
 /// The field with the content that a script emitted. Answers to tool calls have this content beside the structured
 /// content.
-pub(super) const CONTENT: &str = "content";
+pub(in crate::server::http) const CONTENT: &str = "content";
 
 /// The answer to a run. Cheap to clone, because kept answers are read several times.
 #[derive(Clone)]
-pub(super) enum RunAnswer {
+pub(in crate::server::http) enum RunAnswer {
     /// The run began and ended; its result as JSON text.
     Ended(Arc<str>),
     /// The run did not begin; the object of its error.
@@ -25,7 +25,7 @@ pub(super) enum RunAnswer {
 }
 
 impl RunAnswer {
-    pub(super) fn new(answer: Answer) -> Self {
+    pub(in crate::server::http) fn new(answer: Answer) -> Self {
         let mut structured = answer.structured;
         let code = structured["error"]["code"].as_str().unwrap_or_default();
         // Answers to calls that never became runs have no times.
@@ -43,12 +43,12 @@ impl RunAnswer {
     }
 
     /// Whether the run did not begin.
-    pub(super) fn is_refusal(&self) -> bool {
+    pub(in crate::server::http) fn is_refusal(&self) -> bool {
         matches!(self, Self::Refused(_))
     }
 
     /// Approximate bytes of memory that it takes.
-    pub(super) fn bytes(&self) -> usize {
+    pub(in crate::server::http) fn bytes(&self) -> usize {
         match self {
             Self::Ended(text) => text.len(),
             // Bounded: a code, a message and a hint of the server.
@@ -56,7 +56,7 @@ impl RunAnswer {
         }
     }
 
-    pub(super) fn to_response(&self) -> Response {
+    pub(in crate::server::http) fn to_response(&self) -> Response {
         match self {
             Self::Ended(text) => json(StatusCode::OK, text.to_string()),
             Self::Refused(error) => problem::refused(error),
@@ -65,7 +65,7 @@ impl RunAnswer {
 }
 
 /// An answer of JSON. A proxy must not cache what scripts return.
-pub(super) fn json(status: StatusCode, text: String) -> Response {
+pub(in crate::server::http) fn json(status: StatusCode, text: String) -> Response {
     let no_store = (CACHE_CONTROL, HeaderValue::from_static("no-store"));
     (status, [no_store, (CONTENT_TYPE, JSON)], text).into_response()
 }

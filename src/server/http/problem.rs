@@ -5,9 +5,9 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Map, Value, json};
 
+use super::responses::PlainText;
 use crate::run::result::ErrorCode;
 use crate::server::answer::INVALID_ARGUMENTS;
-use crate::server::http::responses::PlainText;
 use crate::tools::ToolErrorCode;
 
 /// Path of the description of this interface.
@@ -65,13 +65,13 @@ pub(super) fn failed_run() -> Value {
 }
 
 /// Whether a path is one of REST, whose errors are problem details.
-pub(in crate::server::http) fn is_rest(path: &str) -> bool {
+pub(super) fn is_rest(path: &str) -> bool {
     path == OPENAPI || path == "/v1" || path.starts_with("/v1/")
 }
 
 /// An error of the routes, the middleware or the body's reader, as problem details. Other answers stay as
 /// they are.
-pub(in crate::server::http) fn with_problem(mut answer: Response) -> Response {
+pub(super) fn with_problem(mut answer: Response) -> Response {
     let status = answer.status();
     let is_error = status.is_client_error() || status.is_server_error();
     if !is_error || answer.headers().get(CONTENT_TYPE) == Some(&PROBLEM) {

@@ -1,4 +1,6 @@
-//! Runs that can be found by their id: those in the background, and recent ones that have ended.
+//! Runs over plain HTTP that can be found by their id: those in the background, and recent ones that have ended.
+
+pub(super) mod answers;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -11,7 +13,7 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::answers::RunAnswer;
+use self::answers::RunAnswer;
 use crate::server::client_slots::{ClientSlot, ClientSlots};
 use crate::server::yielded::Printed;
 
@@ -30,7 +32,7 @@ const MAX_BYTES: usize = 64 << 20;
 const MIN_BYTES: usize = 4 << 20;
 
 /// Maximum bytes of the answers that are kept for each tenant.
-pub(in crate::server::http) struct AnswerBytes(AtomicUsize);
+pub(super) struct AnswerBytes(AtomicUsize);
 
 impl Default for AnswerBytes {
     fn default() -> Self {
@@ -40,7 +42,7 @@ impl Default for AnswerBytes {
 
 impl AnswerBytes {
     /// Divides the total among this many tenants.
-    pub(in crate::server::http) fn share_among(&self, tenants: NonZeroUsize) {
+    pub(super) fn share_among(&self, tenants: NonZeroUsize) {
         self.0.store((MAX_BYTES / tenants).max(MIN_BYTES), Ordering::Relaxed);
     }
 
@@ -50,7 +52,7 @@ impl AnswerBytes {
 }
 
 /// The runs of a tenant's clients without a session.
-pub(in crate::server::http) struct RestRuns {
+pub(super) struct RestRuns {
     runs: Arc<Mutex<Vec<Arc<RestRun>>>>,
     background: ClientSlots,
     bytes: Arc<AnswerBytes>,
@@ -156,7 +158,7 @@ impl RestRun {
 
 impl RestRuns {
     /// No runs of a tenant, whose answers may take `bytes`.
-    pub(in crate::server::http) fn new(bytes: Arc<AnswerBytes>) -> Self {
+    pub(super) fn new(bytes: Arc<AnswerBytes>) -> Self {
         Self { runs: Arc::default(), background: ClientSlots::new(MAX_BACKGROUND), bytes }
     }
 

@@ -1,10 +1,10 @@
 //! What a check finds in a script.
 
 use std::fmt;
+use std::ops::Range;
 
 use serde_json::{Value, json};
 
-use super::survey::Bytes;
 use crate::run::result::{ErrorCode, ScriptError};
 use crate::text::preview;
 use crate::tools::ToolErrorCode;
@@ -118,7 +118,7 @@ impl Finding {
         severity: Severity,
         message: String,
         source: &Lines<'_>,
-        bytes: &Bytes,
+        bytes: &Range<usize>,
     ) -> Self {
         let (line, column) = source.position(bytes.start);
         let (end_line, end_column) = source.position(bytes.end);
