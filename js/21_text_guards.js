@@ -566,6 +566,15 @@ function checkPattern(args) {
   return args;
 }
 
+replace(RegExp, "escape", (original) => ({
+  method(text) {
+    if (typeof text === "string") {
+      checkText("escape", text, MAX_CHARACTERS);
+    }
+    return original(text);
+  },
+}).method);
+
 replace(RegExpPrototype, "compile", (original) => ({
   method(...args) {
     return ReflectApply(original, this, checkPattern(args));
@@ -784,9 +793,18 @@ replace(JSON, "parse", (original) => ({
   },
 }).method);
 
-// V8 reads a list of keys natively, whatever length it claims.
+replace(JSON, "rawJSON", (original) => ({
+  method(value) {
+    return original(boundedText("rawJSON", value));
+  },
+}).method);
+
+// V8 reads a list of keys natively, whatever length it claims, and makes a text of each index of a typed array.
 replace(JSON, "stringify", (original) => ({
   method(...args) {
+    if (ArrayBufferIsView(args[0]) && typeof args[0].toJSON !== "function") {
+      checkKeys("stringify", args[0]);
+    }
     const list = args[1];
     if (typeof list === "object" && list !== null && ArrayIsArray(list)) {
       const keys = [];

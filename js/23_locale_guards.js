@@ -1,18 +1,26 @@
-// Guards for built-in functions on languages, that is, for what V8 passes to ICU and cannot interrupt: see 20_guards.js.
+// Guards for built-in functions on languages: what V8 passes to ICU, and cannot interrupt. See 20_guards.js.
 
 import { primordials } from "ext:core/mod.js";
 import { inTimeZone, withTimeZone } from "ext:cx/13_time_zone.js";
 import { checkedIterable, isObject, replace, setGlobal, wrapConstructor } from "ext:cx/20_guards.js";
-import { boundedText, checkMarks, checkText, MAX_MARKS, toLength } from "ext:cx/21_text_guards.js";
+import { boundedText, checkMarks, checkText, MAX_MARKS, toLength, toText } from "ext:cx/21_text_guards.js";
 
 const {
+  ArrayIsArray,
   ArrayPrototypePush,
   FunctionPrototypeCall,
+  ObjectDefineProperty,
+  ObjectGetOwnPropertyDescriptor,
   ObjectGetOwnPropertyNames,
-  ObjectGetPrototypeOf,
+  Proxy,
   RangeError,
   ReflectApply,
+  ReflectGet,
+  SafeWeakMap,
   StringPrototype,
+  SymbolToPrimitive,
+  WeakMapPrototypeGet,
+  WeakMapPrototypeSet,
 } = primordials;
 
 // Maximum characters of a list that `Intl.ListFormat` joins, with what each element costs in addition. ICU copies them
@@ -21,39 +29,98 @@ const MAX_LISTED = 2 ** 22;
 const ELEMENT_OVERHEAD = 16;
 // Maximum number of locales in a list. V8 compares each with all before it.
 const MAX_LOCALES = 1000;
-// Maximum characters of a locale's name; the longest in use have some thirty.
+// Maximum characters of a locale's name, of an option, and of what has a name in a language. The longest in use have
+// some thirty. ICU compares each variant of a locale with all others.
 const MAX_LOCALE_CHARACTERS = 1000;
+// Maximum characters that are divided into words or sentences. ICU copies them into memory that is not counted as the
+// run's, and looks for the words of some languages in all of them at once.
+const MAX_SEGMENTED = 2 ** 22;
+
+// --- comparing ----------------------------------------------------------------------------------
+
+// What sorting compares most of the time.
+function comparesQuickly(left, right) {
+  return typeof left === "string" && left.length <= MAX_MARKS && typeof right === "string" &&
+    right.length <= MAX_MARKS;
+}
+
+// `value` as text that ICU compares in linear time.
+function comparedText(name, value) {
+  const text = boundedText(name, value);
+  checkMarks(name, text);
+  return text;
+}
 
 replace(StringPrototype, "localeCompare", (original) => ({
   method(other, locales, options) {
-    // What sorting does most of the time.
-    if (
-      typeof this === "string" && typeof other === "string" && locales === undefined &&
-      this.length <= MAX_MARKS && other.length <= MAX_MARKS
-    ) {
+    if (this === null || this === undefined || (locales === undefined && comparesQuickly(this, other))) {
       return FunctionPrototypeCall(original, this, other, locales, options);
     }
-    if (this === null || this === undefined) {
-      return FunctionPrototypeCall(original, this, other, locales, options);
-    }
-    const text = boundedText("localeCompare", this);
-    checkMarks("localeCompare", text);
-    const otherText = boundedText("localeCompare", other);
-    checkMarks("localeCompare", otherText);
-    return FunctionPrototypeCall(original, text, otherText, localeList(locales), options);
+    const text = comparedText("localeCompare", this);
+    const otherText = comparedText("localeCompare", other);
+    return FunctionPrototypeCall(original, text, otherText, localeList(locales), boundedOptions(options));
   },
 }).method);
 
+// V8 makes one function for each collator. So does this.
+const comparisons = new SafeWeakMap();
+const { prototype: CollatorPrototype } = Intl.Collator;
+const compareProperty = ObjectGetOwnPropertyDescriptor(CollatorPrototype, "compare");
+const getCompare = compareProperty.get;
+compareProperty.get = ObjectGetOwnPropertyDescriptor({
+  get compare() {
+    const original = ReflectApply(getCompare, this, []);
+    const known = WeakMapPrototypeGet(comparisons, original);
+    if (known !== undefined) {
+      return known;
+    }
+    const compare = (left, right) => {
+      if (comparesQuickly(left, right)) {
+        return original(left, right);
+      }
+      const text = comparedText("compare", left);
+      return original(text, comparedText("compare", right));
+    };
+    ObjectDefineProperty(compare, "name", { __proto__: null, value: "", configurable: true });
+    WeakMapPrototypeSet(comparisons, original, compare);
+    return compare;
+  },
+}, "compare").get;
+ObjectDefineProperty(CollatorPrototype, "compare", compareProperty);
+
 // --- locales -------------------------------------------------------------------------------------
+
+const LocalePrototype = Intl.Locale.prototype;
+const localeToString = LocalePrototype.toString;
+
+// Whether V8 takes this object as a locale. Its prototype does not say so.
+function isLocale(value) {
+  try {
+    ReflectApply(localeToString, value, []);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+// One locale, whose text V8 would otherwise ask for.
+function checkedLocale(locale) {
+  if (isObject(locale)) {
+    if (isLocale(locale)) {
+      return locale;
+    }
+    locale = toText(locale);
+  }
+  if (typeof locale === "string") {
+    checkText("a locale", locale, MAX_LOCALE_CHARACTERS);
+  }
+  return locale;
+}
 
 // A list of locales that V8 may iterate over: its elements, read once, if they are not too many or too long.
 function localeList(locales) {
-  if (typeof locales === "string") {
-    checkLocale(locales);
-    return locales;
-  }
-  if (!isObject(locales) || ObjectGetPrototypeOf(locales) === LocalePrototype) {
-    return locales;
+  if (!isObject(locales) || (!ArrayIsArray(locales) && isLocale(locales))) {
+    return typeof locales === "string" ? checkedLocale(locales) : locales;
   }
   const length = toLength(locales.length);
   if (length > MAX_LOCALES) {
@@ -62,37 +129,55 @@ function localeList(locales) {
   const list = [];
   for (let index = 0; index < length; index++) {
     if (index in locales) {
-      const locale = locales[index];
-      if (typeof locale === "string") {
-        checkLocale(locale);
-      }
-      ArrayPrototypePush(list, locale);
+      ArrayPrototypePush(list, checkedLocale(locales[index]));
     }
   }
   return list;
 }
 
-function checkLocale(name) {
-  checkText("a locale", name, MAX_LOCALE_CHARACTERS);
+// An option as V8 may convert it. Objects are converted to text that is not too long, or to a number.
+function boundedOption(value) {
+  if (typeof value === "string") {
+    checkText("an option", value, MAX_LOCALE_CHARACTERS);
+    return value;
+  }
+  return !isObject(value) ? value : {
+    __proto__: null,
+    [SymbolToPrimitive]: (hint) => hint === "number" ? +value : boundedOption(toText(value)),
+  };
 }
 
-const LocalePrototype = Intl.Locale.prototype;
+// Options of which V8 reads the same, in the same order, and no long text.
+function boundedOptions(options) {
+  return !isObject(options) ? options : new Proxy({ __proto__: null }, {
+    __proto__: null,
+    get: (_, key) => boundedOption(ReflectGet(options, key, options)),
+  });
+}
 
-function guardLocales(holder, name, position, change = (original) => original) {
+// The arguments `(locales, options)`, of which `bounded` checks the first.
+function boundedArguments(args, bounded) {
+  if (args.length > 0) {
+    args[0] = bounded(args[0]);
+  }
+  if (args.length > 1) {
+    args[1] = boundedOptions(args[1]);
+  }
+  return args;
+}
+
+function guardLocales(holder, name, change = (original) => original) {
   replace(holder, name, (original) => {
     const changed = change(original);
     return {
       method(...args) {
-        if (args.length > position) {
-          args[position] = localeList(args[position]);
-        }
-        return ReflectApply(changed, this, args);
+        return ReflectApply(changed, this, boundedArguments(args, localeList));
       },
     }.method;
   });
 }
 
-guardLocales(Intl, "getCanonicalLocales", 0);
+guardLocales(Intl, "getCanonicalLocales");
 const intlNames = ObjectGetOwnPropertyNames(Intl);
 for (let index = 0; index < intlNames.length; index++) {
   const name = intlNames[index];
@@ -100,31 +185,43 @@ for (let index = 0; index < intlNames.length; index++) {
   if (typeof original !== "function" || original.prototype === undefined) {
     continue;
   }
-  guardLocales(original, "supportedLocalesOf", 0);
+  guardLocales(original, "supportedLocalesOf");
   const guarded = wrapConstructor(original, (args) => {
-    if (args.length > 0) {
-      args[0] = localeList(args[0]);
-    }
-    return name === "DateTimeFormat" ? withTimeZone(args) : args;
+    const bounded = boundedArguments(args, name === "Locale" ? checkedLocale : localeList);
+    return name === "DateTimeFormat" ? withTimeZone(bounded) : bounded;
   });
   setGlobal(Intl, name, guarded);
   setGlobal(original.prototype, "constructor", guarded);
 }
-const TAKE_LOCALES = [
-  [StringPrototype, "toLocaleLowerCase", 0],
-  [StringPrototype, "toLocaleUpperCase", 0],
-  [Number.prototype, "toLocaleString", 0],
-  [BigInt.prototype, "toLocaleString", 0],
-];
-for (let index = 0; index < TAKE_LOCALES.length; index++) {
-  guardLocales(TAKE_LOCALES[index][0], TAKE_LOCALES[index][1], TAKE_LOCALES[index][2]);
-}
+guardLocales(StringPrototype, "toLocaleLowerCase");
+guardLocales(StringPrototype, "toLocaleUpperCase");
+guardLocales(Number.prototype, "toLocaleString");
+guardLocales(BigInt.prototype, "toLocaleString");
 const DATE = { __proto__: null, year: "numeric", month: "numeric", day: "numeric" };
 const TIME = { __proto__: null, hour: "numeric", minute: "numeric", second: "numeric" };
 const DATES = Date.prototype;
-guardLocales(DATES, "toLocaleString", 0, (original) => inTimeZone(original, { __proto__: null, ...DATE, ...TIME }));
-guardLocales(DATES, "toLocaleDateString", 0, (original) => inTimeZone(original, DATE));
-guardLocales(DATES, "toLocaleTimeString", 0, (original) => inTimeZone(original, TIME));
+guardLocales(DATES, "toLocaleString", (original) => inTimeZone(original, { __proto__: null, ...DATE, ...TIME }));
+guardLocales(DATES, "toLocaleDateString", (original) => inTimeZone(original, DATE));
+guardLocales(DATES, "toLocaleTimeString", (original) => inTimeZone(original, TIME));
+
+// --- names, segments and lists ------------------------------------------------------------------
+
+// Methods that take one text, with what a message calls it.
+const TAKE_TEXT = [
+  [Intl.DisplayNames.prototype, "of", "a code", MAX_LOCALE_CHARACTERS],
+  [Intl.Segmenter.prototype, "segment", "segment", MAX_SEGMENTED],
+];
+for (let index = 0; index < TAKE_TEXT.length; index++) {
+  const what = TAKE_TEXT[index][2];
+  const most = TAKE_TEXT[index][3];
+  replace(TAKE_TEXT[index][0], TAKE_TEXT[index][1], (original) => ({
+    method(value) {
+      const text = toText(value);
+      checkText(what, text, most);
+      return FunctionPrototypeCall(original, this, text);
+    },
+  }).method);
+}
 
 const LIST_METHODS = ["format", "formatToParts"];
 for (let index = 0; index < LIST_METHODS.length; index++) {
@@ -143,7 +240,8 @@ for (let index = 0; index < LIST_METHODS.length; index++) {
           const value = result.value;
           length += ELEMENT_OVERHEAD + (typeof value === "string" ? value.length : 0);
           if (length > MAX_LISTED) {
-            throw new RangeError(`${LIST_METHODS[index]}: a list of more than ${MAX_LISTED} characters; join it in parts`);
+            const name = LIST_METHODS[index];
+            throw new RangeError(`${name}: a list of more than ${MAX_LISTED} characters; join it in parts`);
           }
           return { __proto__: null, done: false, value };
         });
