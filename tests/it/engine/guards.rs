@@ -299,7 +299,8 @@ fn refused_because(part: &str, scripts: &[&str]) {
 
 #[test]
 fn v_645_collators_compare_in_linear_time() {
-    let marks = "const n = 2 ** 18, a = 'a' + '\\u0316\\u0300'.repeat(n), b = 'a' + '\\u0300\\u0316'.repeat(n);";
+    let marks =
+        "const n = 2 ** 18, a = 'a' + '\\u0316\\u0300'.repeat(n), b = 'a' + '\\u0300\\u0316'.repeat(n);";
     let scripts = [
         "new Intl.Collator('en').compare(a, b)",
         "[a, b].sort(new Intl.Collator('vi').compare)",
@@ -312,7 +313,8 @@ fn v_645_collators_compare_in_linear_time() {
 
 #[test]
 fn v_646_locales_and_options_in_any_form() {
-    let variants = "const v = Array.from({length: 2 ** 19}, (_, i) => 'a' + (1e6 + i).toString(36)).join('-');
+    let variants =
+        "const v = Array.from({length: 2 ** 19}, (_, i) => 'a' + (1e6 + i).toString(36)).join('-');
          const fake = (locale) => Object.setPrototypeOf(locale, Intl.Locale.prototype);";
     let scripts = [
         "new Intl.Locale('en', {variants: v})",
