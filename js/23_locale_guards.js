@@ -177,6 +177,9 @@ function guardLocales(holder, name, change = (original) => original) {
   });
 }
 
+// V8's own, in no standard and replaced by `Intl.Segmenter`: takes texts of any length.
+delete Intl.v8BreakIterator;
+
 guardLocales(Intl, "getCanonicalLocales");
 const intlNames = ObjectGetOwnPropertyNames(Intl);
 for (let index = 0; index < intlNames.length; index++) {

@@ -340,6 +340,13 @@ fn v_646_locales_and_options_in_any_form() {
     refused_because("4294967294 locales", &lists.each_ref().map(String::as_str));
 }
 
+/// V8's own class, which is in no standard, takes texts of any length.
+#[tokio::test]
+async fn v_647_only_one_class_divides_texts() {
+    let source = "return [typeof Intl.v8BreakIterator, typeof Intl.Segmenter]";
+    assert_eq!(value(source).await, json!(["undefined", "function"]));
+}
+
 /// Each takes half a gigabyte, or more, and ends with `MEMORY_LIMIT` if V8 reads it.
 #[test]
 fn v_647_more_copies_of_texts_that_are_short_to_describe() {
