@@ -53,7 +53,8 @@ function comparedText(name, value) {
 
 replace(StringPrototype, "localeCompare", (original) => ({
   method(other, locales, options) {
-    if (this === null || this === undefined || (locales === undefined && comparesQuickly(this, other))) {
+    const isPlain = locales === undefined && options === undefined && comparesQuickly(this, other);
+    if (isPlain || this === null || this === undefined) {
       return FunctionPrototypeCall(original, this, other, locales, options);
     }
     const text = comparedText("localeCompare", this);

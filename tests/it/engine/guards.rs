@@ -324,6 +324,7 @@ fn v_646_locales_and_options_in_any_form() {
         "new Intl.NumberFormat([{toString: () => 'en-' + v}])",
         "(5).toLocaleString([fake({toString: () => 'en-' + v})])",
         "'a'.localeCompare('b', [Object('en-' + v)])",
+        "'a'.localeCompare('b', undefined, {collation: v})",
         "new Intl.DateTimeFormat('en', {timeZone: v})",
         "new Date(0).toLocaleString('en', {calendar: v})",
         "new Intl.DisplayNames('en', {type: 'calendar'}).of(v)",
