@@ -1,8 +1,9 @@
-// Guards for built-in functions that V8 cannot interrupt. V8 checks for termination at the back-edge of a JavaScript
-// loop and at the entry of a JavaScript function, and nowhere in its own native loops. So a call that may loop for long
-// gets an argument whose every step runs JavaScript: a proxy around the receiver, an iterator or a loop of this file.
-// Ordinary calls (real arrays of ordinary size) go to V8 unchanged. Defense in depth only; see README.md.
-// `21_text_guards.js` does the same for text, `22_buffer_guards.js` for typed arrays and buffers.
+// Guards for built-in functions that V8 cannot interrupt. V8 checks for termination at the entry of a JavaScript
+// function and, every so many turns, in a JavaScript loop, and nowhere in its own native loops. So a call that may loop
+// for long gets an argument whose every step runs JavaScript: a proxy around the receiver, an iterator or a loop of
+// this file, each turn of which is short. Ordinary calls (real arrays of ordinary size) go to V8 unchanged. Defense in
+// depth only; see README.md. `21_text_guards.js` does the same for text, `22_buffer_guards.js` for typed arrays and
+// buffers, `23_locale_guards.js` for languages.
 
 import { core, primordials } from "ext:core/mod.js";
 

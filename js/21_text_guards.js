@@ -1,10 +1,7 @@
-// Guards for built-in functions on text, regular expressions, locales and keys that V8 cannot interrupt: see
-// 20_guards.js.
+// Guards for built-in functions on text, regular expressions and keys that V8 cannot interrupt: see 20_guards.js.
 
 import { core, primordials } from "ext:core/mod.js";
-import { inTimeZone, withTimeZone } from "ext:cx/13_time_zone.js";
 import {
-  checkedIterable,
   isGuestProxy,
   isObject,
   isOrdinaryArray,
@@ -12,7 +9,6 @@ import {
   replace,
   setGlobal,
   steppingProxy,
-  wrapConstructor,
 } from "ext:cx/20_guards.js";
 
 const {
@@ -23,7 +19,6 @@ const {
   Int32Array,
   MathMin,
   ObjectGetOwnPropertyDescriptor,
-  ObjectGetOwnPropertyNames,
   ObjectGetPrototypeOf,
   ObjectHasOwn,
   Proxy,
@@ -55,10 +50,6 @@ const {
 const MAX_NATIVE_CHARACTERS = 2 ** 22;
 // Maximum characters that are replaced, split or matched: the result has at most one part per character.
 const MAX_CHARACTERS = 2 ** 25;
-// Maximum characters of a list that `Intl.ListFormat` joins, with what each element costs in addition. ICU copies them
-// several times, into memory that is not counted as the run's.
-const MAX_LISTED = 2 ** 22;
-const ELEMENT_OVERHEAD = 16;
 // Maximum number of brackets that may be open at once in a text for `JSON.parse`, and the length up to which a text is
 // not searched for them. For each of them V8 keeps some 70 bytes that are not counted as the run's.
 const MAX_OPEN_BRACKETS = 2 ** 17;
@@ -72,33 +63,29 @@ const MAX_ESCAPED_CHARACTERS = 2 ** 24;
 const MAX_NATIVE_SEARCH = 2 ** 28;
 // More combining marks on one letter than any language has (Unicode's stream-safe text has 30). V8 sorts them in
 // quadratic time.
-const MAX_MARKS = 64;
-// Maximum number of locales in a list. V8 compares each with all before it.
-const MAX_LOCALES = 1000;
-// Maximum characters of a locale's name; the longest in use have some thirty.
-const MAX_LOCALE_CHARACTERS = 1000;
+export const MAX_MARKS = 64;
 // Maximum number of keys of an object that does not store its keys: strings and typed arrays.
 const MAX_IMPLIED_KEYS = 2 ** 20;
 
-function checkText(name, text, most) {
+export function checkText(name, text, most) {
   if (text.length > most) {
     throw new RangeError(`${name} on ${text.length} characters, at most ${most} here`);
   }
 }
 
 // `ToString`, which throws for symbols, unlike `String`.
-function toText(value) {
+export function toText(value) {
   return `${value}`;
 }
 
 // `value` as text that may be replaced, split, matched or copied.
-function boundedText(name, value) {
+export function boundedText(name, value) {
   const text = toText(value);
   checkText(name, text, MAX_CHARACTERS);
   return text;
 }
 
-function toLength(value) {
+export function toLength(value) {
   const number = +value;
   return number > 0 ? MathMin(number - number % 1 || number, Number.MAX_SAFE_INTEGER) : 0;
 }
@@ -579,6 +566,15 @@ function checkPattern(args) {
   return args;
 }
 
+replace(RegExp, "escape", (original) => ({
+  method(text) {
+    if (typeof text === "string") {
+      checkText("escape", text, MAX_CHARACTERS);
+    }
+    return original(text);
+  },
+}).method);
+
 replace(RegExpPrototype, "compile", (original) => ({
   method(...args) {
     return ReflectApply(original, this, checkPattern(args));
@@ -631,7 +627,7 @@ for (let index = 0; index < ESCAPES.length; index++) {
 
 const manyMarks = new RegExp(`\\p{M}{${MAX_MARKS + 1}}`, "u");
 
-function checkMarks(name, text) {
+export function checkMarks(name, text) {
   if (text.length > MAX_MARKS && RegExpPrototypeTest(manyMarks, text)) {
     throw new RangeError(`${name} of more than ${MAX_MARKS} combining marks in a row`);
   }
@@ -652,26 +648,6 @@ for (let index = 0; index < COPIES.length; index++) {
     },
   }).method);
 }
-
-replace(StringPrototype, "localeCompare", (original) => ({
-  method(other, locales, options) {
-    // What sorting does most of the time.
-    if (
-      typeof this === "string" && typeof other === "string" && locales === undefined &&
-      this.length <= MAX_MARKS && other.length <= MAX_MARKS
-    ) {
-      return FunctionPrototypeCall(original, this, other, locales, options);
-    }
-    if (this === null || this === undefined) {
-      return FunctionPrototypeCall(original, this, other, locales, options);
-    }
-    const text = boundedText("localeCompare", this);
-    checkMarks("localeCompare", text);
-    const otherText = boundedText("localeCompare", other);
-    checkMarks("localeCompare", otherText);
-    return FunctionPrototypeCall(original, text, otherText, localeList(locales), options);
-  },
-}).method);
 
 // --- normal forms -------------------------------------------------------------------------------
 
@@ -705,88 +681,6 @@ replace(StringPrototype, "normalize", (original) => ({
     return normal;
   },
 }).method);
-
-// --- locales ------------------------------------------------------------------------------------
-
-// A list of locales that V8 may iterate over: its elements, read once, if they are not too many or too long.
-function localeList(locales) {
-  if (typeof locales === "string") {
-    checkLocale(locales);
-    return locales;
-  }
-  if (!isObject(locales) || ObjectGetPrototypeOf(locales) === LocalePrototype) {
-    return locales;
-  }
-  const length = toLength(locales.length);
-  if (length > MAX_LOCALES) {
-    throw new RangeError(`${length} locales, at most ${MAX_LOCALES} here`);
-  }
-  const list = [];
-  for (let index = 0; index < length; index++) {
-    if (index in locales) {
-      const locale = locales[index];
-      if (typeof locale === "string") {
-        checkLocale(locale);
-      }
-      ArrayPrototypePush(list, locale);
-    }
-  }
-  return list;
-}
-
-function checkLocale(name) {
-  checkText("a locale", name, MAX_LOCALE_CHARACTERS);
-}
-
-const LocalePrototype = Intl.Locale.prototype;
-
-function guardLocales(holder, name, position, change = (original) => original) {
-  replace(holder, name, (original) => {
-    const changed = change(original);
-    return {
-      method(...args) {
-        if (args.length > position) {
-          args[position] = localeList(args[position]);
-        }
-        return ReflectApply(changed, this, args);
-      },
-    }.method;
-  });
-}
-
-guardLocales(Intl, "getCanonicalLocales", 0);
-const intlNames = ObjectGetOwnPropertyNames(Intl);
-for (let index = 0; index < intlNames.length; index++) {
-  const name = intlNames[index];
-  const original = Intl[name];
-  if (typeof original !== "function" || original.prototype === undefined) {
-    continue;
-  }
-  guardLocales(original, "supportedLocalesOf", 0);
-  const guarded = wrapConstructor(original, (args) => {
-    if (args.length > 0) {
-      args[0] = localeList(args[0]);
-    }
-    return name === "DateTimeFormat" ? withTimeZone(args) : args;
-  });
-  setGlobal(Intl, name, guarded);
-  setGlobal(original.prototype, "constructor", guarded);
-}
-const TAKE_LOCALES = [
-  [StringPrototype, "toLocaleLowerCase", 0],
-  [StringPrototype, "toLocaleUpperCase", 0],
-  [Number.prototype, "toLocaleString", 0],
-  [BigInt.prototype, "toLocaleString", 0],
-];
-for (let index = 0; index < TAKE_LOCALES.length; index++) {
-  guardLocales(TAKE_LOCALES[index][0], TAKE_LOCALES[index][1], TAKE_LOCALES[index][2]);
-}
-const DATE = { __proto__: null, year: "numeric", month: "numeric", day: "numeric" };
-const TIME = { __proto__: null, hour: "numeric", minute: "numeric", second: "numeric" };
-const DATES = Date.prototype;
-guardLocales(DATES, "toLocaleString", 0, (original) => inTimeZone(original, { __proto__: null, ...DATE, ...TIME }));
-guardLocales(DATES, "toLocaleDateString", 0, (original) => inTimeZone(original, DATE));
-guardLocales(DATES, "toLocaleTimeString", 0, (original) => inTimeZone(original, TIME));
 
 // --- keys ---------------------------------------------------------------------------------------
 
@@ -844,33 +738,6 @@ replace(Object, "assign", (original) => ({
   },
 }).method);
 
-const LIST_METHODS = ["format", "formatToParts"];
-for (let index = 0; index < LIST_METHODS.length; index++) {
-  replace(Intl.ListFormat.prototype, LIST_METHODS[index], (original) => ({
-    method(...args) {
-      if (args.length > 0) {
-        let length = 0;
-        args[0] = checkedIterable(args[0], (result) => {
-          // V8 gets copies of the two properties: a getter may return another text the second time.
-          if (!isObject(result)) {
-            return result;
-          }
-          if (result.done) {
-            return { __proto__: null, done: true, value: undefined };
-          }
-          const value = result.value;
-          length += ELEMENT_OVERHEAD + (typeof value === "string" ? value.length : 0);
-          if (length > MAX_LISTED) {
-            throw new RangeError(`${LIST_METHODS[index]}: a list of more than ${MAX_LISTED} characters; join it in parts`);
-          }
-          return { __proto__: null, done: false, value };
-        });
-      }
-      return ReflectApply(original, this, args);
-    },
-  }).method);
-}
-
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
@@ -926,9 +793,18 @@ replace(JSON, "parse", (original) => ({
   },
 }).method);
 
-// V8 reads a list of keys natively, whatever length it claims.
+replace(JSON, "rawJSON", (original) => ({
+  method(value) {
+    return original(boundedText("rawJSON", value));
+  },
+}).method);
+
+// V8 reads a list of keys natively, whatever length it claims, and makes a text of each index of a typed array.
 replace(JSON, "stringify", (original) => ({
   method(...args) {
+    if (ArrayBufferIsView(args[0]) && typeof args[0].toJSON !== "function") {
+      checkKeys("stringify", args[0]);
+    }
     const list = args[1];
     if (typeof list === "object" && list !== null && ArrayIsArray(list)) {
       const keys = [];

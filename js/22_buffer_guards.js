@@ -12,6 +12,7 @@ import {
   steppingProxy,
   wrapConstructor,
 } from "ext:cx/20_guards.js";
+import { checkText } from "ext:cx/21_text_guards.js";
 
 const {
   ObjectDefineProperty,
@@ -75,7 +76,28 @@ for (let index = 0; index < VIEWS.length; index++) {
   guardView(VIEWS[index]);
 }
 
-// V8 adds Float16Array, and functions of Uint8Array, on restore.
+// Maximum characters of bytes that are read as text. The text may be a compact representation of a long one (`repeat`,
+// `+`), of which V8 makes a copy.
+const MAX_ENCODED = 2 ** 26;
+const READ_TEXT = [
+  [Uint8Array, "fromBase64"],
+  [Uint8Array, "fromHex"],
+  [Uint8Array.prototype, "setFromBase64"],
+  [Uint8Array.prototype, "setFromHex"],
+];
+for (let index = 0; index < READ_TEXT.length; index++) {
+  const name = READ_TEXT[index][1];
+  replace(READ_TEXT[index][0], name, (original) => ({
+    method(...args) {
+      if (typeof args[0] === "string") {
+        checkText(name, args[0], MAX_ENCODED);
+      }
+      return ReflectApply(original, this, args);
+    },
+  }).method);
+}
+
+// V8 adds Float16Array, and functions of Uint8Array, on restore. Those of Uint8Array have their guards then.
 guardAfterRestore(() => guardView("Float16Array"));
 guardAfterRestore(() => guardView("Uint8Array"));
 

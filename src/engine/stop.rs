@@ -1,6 +1,6 @@
 //! The request that a run stops: its reasons, and how it reaches the engine.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
 use crate::sync::Mutex;
@@ -22,6 +22,7 @@ type Measure = Box<dyn Fn(usize) + Send>;
 #[derive(Default)]
 pub(crate) struct Stop {
     reason: AtomicU8,
+    is_abandoned: AtomicBool,
     interrupt: Mutex<Option<Box<dyn Fn() + Send>>>,
     measure: Mutex<Option<Measure>>,
     cpu_time: Mutex<Option<Box<dyn Fn() -> Duration + Send>>>,
@@ -70,6 +71,17 @@ impl Stop {
         if let Some(interrupt) = &*self.interrupt.lock() {
             interrupt();
         }
+    }
+
+    /// Notes that the run was answered without its thread, which has not stopped in time.
+    pub(super) fn abandon(&self) {
+        self.is_abandoned.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the run was answered without its thread.
+    #[cfg(feature = "typescript")]
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.is_abandoned.load(Ordering::Relaxed)
     }
 
     /// Why the run has to stop, or `None` if it need not.

@@ -126,6 +126,7 @@ impl Watched {
             *progress = Progress::Ended;
             self.lower_priority(HUNG_THREAD_NICENESS);
             self.context.turn.abandon();
+            self.stop.abandon();
             (self.abandon)(reason);
             return false;
         }

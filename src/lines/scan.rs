@@ -22,6 +22,8 @@ pub(crate) struct IdScan {
     deeper: usize,
     in_string: bool,
     escaped: bool,
+    /// Whether the string has an escape of something else than the character after it, such as `\u0031`.
+    is_encoded: bool,
     /// The string or number being read, if it is at the top level.
     text: Vec<u8>,
     /// Whether the last top-level string was `id` and only a colon has been seen since.
@@ -87,11 +89,17 @@ impl IdScan {
                 return;
             }
             self.in_number = false;
-            self.take_id(false);
+            // `1.5`, `1e400` and `12a` begin with a number. The answer to that number would be another's.
+            if matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\r' | b'\n') {
+                self.take_id(false);
+            } else {
+                self.forget_key();
+            }
         }
         match byte {
             b'"' => {
                 self.in_string = true;
+                self.is_encoded = false;
                 self.text.clear();
             }
             b'{' | b'[' => {
@@ -113,7 +121,7 @@ impl IdScan {
                 self.text.clear();
                 self.keep(byte);
             }
-            b' ' | b'\t' | b'\r' => {}
+            b' ' | b'\t' | b'\r' | b'\n' => {}
             _ => self.forget_key(),
         }
     }
@@ -121,6 +129,7 @@ impl IdScan {
     fn step_in_string(&mut self, byte: u8) {
         if self.escaped {
             self.escaped = false;
+            self.is_encoded |= !matches!(byte, b'"' | b'\\' | b'/');
             self.keep(byte);
             return;
         }
@@ -128,7 +137,9 @@ impl IdScan {
             b'\\' => self.escaped = true,
             b'"' => {
                 self.in_string = false;
-                if self.expects_id {
+                if self.expects_id && self.is_encoded {
+                    self.forget_key();
+                } else if self.expects_id {
                     self.take_id(true);
                 } else {
                     self.saw_id_key = self.open.len() == 1 && self.text == b"id";

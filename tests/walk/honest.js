@@ -119,6 +119,24 @@ note("lists of numbers", () => new Intl.ListFormat("en").format([1]));
 note("lists of nothing", () => new Intl.ListFormat("en").format(null));
 note("keys", () => [Object.keys("ab"), Object.entries([7]), Object.assign({}, "ab", null, { c: 1 }), Reflect.ownKeys(new Uint8Array(2)), Object.keys(Object("ab")), Object.values({ length: 1 }), Object.getOwnPropertyNames([])]);
 note("locales", () => [(1234.5).toLocaleString("de"), new Intl.NumberFormat(["en", "de"]).format(1), Intl.NumberFormat("de").format(1.5), Intl.getCanonicalLocales(["EN-us"]), "a".localeCompare("b", "de"), new Intl.Locale("en").maximize().toString(), "I".toLocaleLowerCase("tr"), Intl.NumberFormat.supportedLocalesOf(["de", "xx"])]);
+note("locales that are objects", () => [new Intl.NumberFormat(new Intl.Locale("de")).format(1.5), new Intl.NumberFormat([new Intl.Locale("de"), "en"]).format(1.5), new Intl.NumberFormat([{ toString: () => "de" }]).format(1.5), Intl.getCanonicalLocales([new Intl.Locale("EN"), Object("de")]), new Intl.Locale(["de"]).toString(), new Intl.Locale({ toString: () => "de" }).toString(), "I".toLocaleLowerCase(new Intl.Locale("tr"))]);
+note("locales that are numbers", () => new Intl.NumberFormat([5]));
+note("options", () => {
+  const read = [];
+  new Intl.NumberFormat("en", { get style() { read.push("style"); return "percent" }, get minimumFractionDigits() { read.push("minimum"); return 1 } });
+  class Style { #style = "percent"; get style() { return this.#style } }
+  return [read, new Intl.NumberFormat("en", new Style()).format(0.5), (5.1).toLocaleString("de", Object.freeze({ minimumFractionDigits: 2 })), (5.123).toLocaleString("en", { maximumFractionDigits: { valueOf: () => 1, toString: () => "2" } }), new Intl.NumberFormat("en", "text").format(0.5), new Intl.NumberFormat("en", { style: Object("percent") }).format(0.5), (10n ** 6n).toLocaleString("de", { minimumFractionDigits: 2 }), Intl.NumberFormat.supportedLocalesOf("de", { localeMatcher: "lookup" })];
+});
+note("options of nothing", () => new Intl.NumberFormat("en", null));
+note("options of dates of nothing", () => new Intl.DateTimeFormat("en", null));
+const compareOf = Object.getOwnPropertyDescriptor(Intl.Collator.prototype, "compare").get;
+note("collators", () => { const german = new Intl.Collator("de"); return [german.compare === german.compare, german.compare === new Intl.Collator("de").compare, german.compare.name, german.compare.length, compareOf.name, compareOf.length, "prototype" in compareOf, ["z", "\u00e4", "a"].sort(german.compare), german.compare(10, 9), german.compare("a".repeat(100), "b"), german.compare(), new Intl.Collator("en", { numeric: true }).compare("a10", "a9")] });
+note("collators of nothing", () => compareOf.call({}));
+note("segments", () => [[...new Intl.Segmenter("en", { granularity: "word" }).segment("a b")].map(({ segment }) => segment), [...new Intl.Segmenter().segment()].length, new Intl.Segmenter().segment(12).containing(1).segment, Intl.Segmenter.prototype.segment.length]);
+note("segments of nothing", () => Intl.Segmenter.prototype.segment.call({}, "a"));
+note("names", () => [new Intl.DisplayNames("en", { type: "region" }).of("US"), Intl.DisplayNames.prototype.of.name]);
+note("names of nothing", () => new Intl.DisplayNames("en", { type: "region" }).of());
+note("bytes as JSON", () => [JSON.stringify(new Uint8Array(2)), JSON.stringify(Object.assign(new Uint8Array(2 ** 20 + 1), { toJSON: () => 1 }))]);
 note("raw", () => [String.raw`a${1}b\n`, String.raw({ raw: "abc" }, 1, 2, 3), String.raw({ raw: { length: 2, 0: "x", 1: "y" } }, 7)]);
 note("raw of nothing", () => String.raw());
 note("sets", () => [[...new Set([1, 2]).values()].length, Object.fromEntries(new Map([["a", 1]])), Object.fromEntries([["b", 2]])]);

@@ -59,14 +59,22 @@ const benign = [
   ['[["a", 1]]', () => [[["a", 1]]]], ["[].values()", () => [[].values()]],
 ];
 
+// Getters whose functions are found: `compare` of a collator, which is another one for each.
+const answered = new Set();
+
 // Calls what was found with ordinary arguments, and walks what comes out if there was none such before.
-function experiment(attempt, expressionOf) {
+function experiment(attempt, expressionOf, getter) {
   for (const [argumentsText, makeArguments] of benign) {
     let result;
     try { result = attempt(makeArguments()) } catch { continue }
     if (result instanceof Promise) { result.catch(() => {}); continue }
     if (!isObject(result)) continue;
     const expression = expressionOf(argumentsText);
+    if (getter !== undefined && typeof result === "function" && !seen.has(result) && !answered.has(getter)) {
+      answered.add(getter);
+      visit(expression, result, "undefined", undefined);
+      continue;
+    }
     const prototype = prototypeOf(result);
     if (prototype === null) continue;
     if (!instances.has(prototype)) {
@@ -106,6 +114,7 @@ while (done < functions.length) {
     experiment(
       (args) => call(value, makeReceiver(), args),
       (args) => `call(${expression}, ${instance}, [${args}])`,
+      expression.startsWith("getter(") ? value : undefined,
     );
   }
   done = until;

@@ -29,6 +29,10 @@ use crate::tools::ToolError;
 /// The buffer is flushed when it has more bytes than this.
 const MAX_COLLECTED: usize = 64 * 1024;
 
+/// The exit status of a worker whose run was stopped for its memory, if it could not send that. Shells, Rust and the
+/// system use others, and so do processes that stand for workers elsewhere (`lost`).
+pub(super) const OVER_MEMORY: i32 = 84;
+
 /// How long the last message of a watchdog may wait for the connection, and then for the socket.
 const LAST_WAIT: Duration = Duration::from_millis(50);
 
@@ -228,12 +232,12 @@ impl Connection {
     }
 
     /// The same from another thread than the run's, which holds the connection while it waits for its executor: then
-    /// nothing is sent, and neither is what the socket does not take soon.
-    pub(super) fn try_leave(&self, last: &FromWorker) {
-        let Some(mut state) = self.state.try_lock_for(LAST_WAIT) else { return };
+    /// nothing is sent, and neither is what the socket does not take soon. Returns whether all was sent.
+    pub(super) fn try_leave(&self, last: &FromWorker) -> bool {
+        let Some(mut state) = self.state.try_lock_for(LAST_WAIT) else { return false };
         let SocketState { out, run, most, .. } = &mut *state;
         if frames::append(out, *run, last, *most).is_err() {
-            return;
+            return false;
         }
         state.write(&self.socket);
         if !state.out.is_empty() {
@@ -241,6 +245,7 @@ impl Connection {
             let _ready = poll(&mut [PollFd::new(&self.socket, PollFlags::OUT)], Some(&wait));
             state.write(&self.socket);
         }
+        state.out.is_empty()
     }
 
     /// The number of the run, for attacks.

@@ -16,6 +16,7 @@ use futures::stream::FuturesUnordered;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 
+use super::connection::OVER_MEMORY;
 use super::frames::{self, RunNumber};
 use super::resources::Resources;
 use super::spin::Spin;
@@ -399,8 +400,11 @@ impl Conversation {
         self.resources.peak_bytes()
     }
 
-    pub(super) fn was_out_of_memory(&self) -> bool {
-        self.resources.was_out_of_memory()
+    /// Whether a worker that has closed its connection has ended because of its memory: the kernel says so, or its exit
+    /// status. A worker that was taken over may claim that, as it may in its last message.
+    pub(super) fn was_out_of_memory(&mut self) -> bool {
+        let is_status = |status: std::process::ExitStatus| status.code() == Some(OVER_MEMORY);
+        self.resources.was_out_of_memory() || self.worker.status().is_some_and(is_status)
     }
 
     /// How a worker that has closed its connection has ended.

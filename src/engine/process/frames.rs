@@ -96,7 +96,7 @@ pub(super) fn beginning<T: DeserializeOwned>(frame: &[u8]) -> Option<T> {
 }
 
 /// The bytes of a frame whose length has arrived, and of its header.
-#[cfg(any(feature = "mcp", feature = "nats", test))]
+#[cfg(any(feature = "http", feature = "mcp", feature = "nats", test))]
 pub(super) fn length(frame: &[u8]) -> Option<usize> {
     let length = u32::from_le_bytes(*frame.first_chunk::<4>()?);
     HEADER.checked_add(usize::try_from(length).ok()?)

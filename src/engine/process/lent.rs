@@ -4,6 +4,8 @@
 //! it is about this machine. What follows is forwarded unread: neither side trusts the other's
 //! messages. The resources of a worker are bounded here, because they are those of this machine.
 
+mod forwarded;
+
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -13,8 +15,9 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
+use self::forwarded::Forwarded;
 use super::frames::{Decoder, FrameError, RunNumber};
-use super::refusal::{failed, failed_run};
+use super::refusal::{failed, failed_run, over_memory};
 use super::resources::Resources;
 use super::wire::{Hello, PROTOCOL, ToWorker, start_of_run};
 use super::workers::{NoWorker, WorkerOptions, WorkerProcess, WorkerProgram, Workers};
@@ -58,6 +61,9 @@ const NOT_ADMITTED: &str = "the machine that lends them has as many runs as it t
 
 /// The same for a run that is nested too deep, which no machine admits.
 const TOO_DEEP: &str = "the machine that lends them takes no runs that are nested that deep";
+
+/// The bound of a worker's memory, as the reason why it was ended.
+const MEMORY: &str = "it used more memory than runs may here";
 
 /// The workers that can be lent.
 pub(crate) struct LentWorkers {
@@ -178,6 +184,7 @@ impl LentWorkers {
         let socket = worker.socket.take().ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
         let socket = UnixStream::from_std(socket.into())?;
         let (killer, refused) = (Arc::clone(&worker.killer), OnceLock::<(RunNumber, &str)>::new());
+        let (in_flight, mut forwarded) = (OnceLock::<RunNumber>::new(), Forwarded::default());
         let resources = Resources::new(&worker);
         let (mut from_worker, mut to_worker) = socket.into_split();
         let (mut from_executor, mut to_executor) = tokio::io::split(stream);
@@ -202,6 +209,7 @@ impl LentWorkers {
                     return Ok(());
                 }
             }
+            let _once = in_flight.set(run);
             let _receiver_gone = began.send(());
             let written = timeout(max_wait, to_worker.write_all(&head)).await;
             written.map_err(|_late| LentError::Bound(NOT_READ))??;
@@ -238,8 +246,10 @@ impl LentWorkers {
                 }
                 // The only message of a worker before its run says that it is ready.
                 is_ready = true;
+                forwarded.begin();
                 to_executor.write_all(&buffer[..count]).await?;
                 to_executor.flush().await?;
+                forwarded.sent(&buffer[..count]);
             }
         };
         let watched = async {
@@ -249,10 +259,26 @@ impl LentWorkers {
                 Err(_dropped) => std::future::pending().await,
             }
         };
-        tokio::select! {
-            ended = orders => ended?,
-            ended = replies => ended?,
-            bound = watched => return Err(LentError::Bound(bound)),
+        let bound = tokio::select! {
+            ended = orders => ended.map(|()| None)?,
+            ended = replies => ended.map(|()| None)?,
+            bound = watched => Some(bound),
+        };
+        if let Some(bound) = bound {
+            killer.kill();
+            if bound == MEMORY
+                && forwarded.is_complete()
+                && let Some(run) = in_flight.get()
+            {
+                let tell = async {
+                    to_executor.write_all(&over_memory(*run)).await?;
+                    to_executor.shutdown().await?;
+                    // The stream is kept until the executor has read this.
+                    read_to_end(&mut from_executor).await
+                };
+                let _late = timeout(EXTRA_TIME, tell).await;
+            }
+            return Err(LentError::Bound(bound));
         }
         if refused.get().is_some() { Err(LentError::NotAdmitted) } else { Ok(()) }
     }
@@ -268,7 +294,7 @@ impl LentWorkers {
         loop {
             ticks.tick().await;
             if resources.exceed(self.max.memory_bytes) {
-                return "it used more memory than runs may here";
+                return MEMORY;
             }
             if resources.cpu_time() > max_cpu_time {
                 return "it used more CPU time than runs may here";

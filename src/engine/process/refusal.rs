@@ -1,7 +1,11 @@
 //! The message that is sent in place of a worker's, when there is no worker.
 
 use super::frames::{self, RunNumber};
+#[cfg(any(feature = "http", feature = "nats"))]
+use super::wire::Done;
 use super::wire::FromWorker;
+#[cfg(any(feature = "http", feature = "nats"))]
+use crate::run::result::{ErrorCode, Outcome, ScriptError};
 use crate::text::start_bytes;
 
 /// Maximum bytes of the problem.
@@ -19,5 +23,19 @@ pub(crate) fn failed_run(run: RunNumber, problem: &str) -> Vec<u8> {
     let problem = start_bytes(problem, MAX_PROBLEM).to_owned();
     // The problem was cut, so the frame fits.
     let _fits = frames::append(&mut frame, run, &FromWorker::Failed(problem), 2 * MAX_PROBLEM);
+    frame
+}
+
+/// Returns the frame with which a run ends whose worker was killed, because it used more memory than is lent.
+#[cfg(any(feature = "http", feature = "nats"))]
+pub(crate) fn over_memory(run: RunNumber) -> Vec<u8> {
+    let message = "the script used more memory than the machine that executes it lends to a run";
+    let error = ScriptError::new(ErrorCode::MemoryLimit, message).with_hint(
+        "keep only what is needed of each result; the operator of that machine sets its `--memory`",
+    );
+    let mut frame = Vec::new();
+    // Both texts are short, so the frame fits.
+    let done = FromWorker::Done(Done::from_outcome(Outcome::Failed(error), 0, None));
+    let _fits = frames::append(&mut frame, run, &done, 2 * MAX_PROBLEM);
     frame
 }

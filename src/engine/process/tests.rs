@@ -247,6 +247,15 @@ async fn v_644_a_run_over_its_memory_that_does_not_end_has_its_own_code() {
     assert_eq!(text(&stage.run("return 'after'").await), "\"after\"");
 }
 
+/// The same while the run waits for its executor, and so holds the connection: the worker's exit status says it.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_650_a_run_over_its_memory_that_waits_for_its_executor_has_its_own_code() {
+    let stage = Stage::new(1, 1);
+    let result = stage.run("// hostile: stuck-waiting\nreturn 1").await;
+    assert_eq!(code(&result), Some(ErrorCode::MemoryLimit), "{result:?}");
+    assert_eq!(text(&stage.run("return 'after'").await), "\"after\"");
+}
+
 /// The children of this process, with spaces between: the workers of all tests. Waits until there are some.
 async fn children() -> String {
     let began = Instant::now();

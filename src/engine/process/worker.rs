@@ -16,7 +16,7 @@ use parking_lot::{Condvar, Mutex};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::connection::{Connection, end_process};
+use super::connection::{Connection, OVER_MEMORY, end_process, end_process_with};
 use super::frames::RunNumber;
 use super::guest::GuestHost;
 use super::sandbox::{self, Confinement};
@@ -57,15 +57,16 @@ struct Watched {
 }
 
 impl Watch {
-    /// Reports that a run, which does not end by itself, was stopped. `false` if it has ended meanwhile.
-    fn report(&self, run: RunNumber, reason: StopReason, connection: &Connection) -> bool {
+    /// Reports that a run, which does not end by itself, was stopped. Returns the exit status with which the process
+    /// has to end now, or `None` if the run has ended meanwhile.
+    fn report(&self, run: RunNumber, reason: StopReason, connection: &Connection) -> Option<i32> {
         let current = self.run.lock();
-        let Some(watched) = current.as_ref().filter(|watched| watched.run == run) else { return false };
+        let watched = current.as_ref().filter(|watched| watched.run == run)?;
         let error = failure::stopped(Some(reason), &*watched.host);
         let memory_bytes = watched.host.limits().memory_bytes;
         let done = Done::from_outcome(Outcome::Failed(error), memory_bytes, None);
-        connection.try_leave(&FromWorker::Done(done));
-        true
+        let is_told = connection.try_leave(&FromWorker::Done(done)) || reason != StopReason::Memory;
+        Some(if is_told { 0 } else { OVER_MEMORY })
     }
 }
 
@@ -176,8 +177,10 @@ fn serve<E: Engine>(
         stop.request(reason);
         match stopping {
             Some((since, of)) if of == run => {
-                if since.elapsed() >= GRACE && watch.report(run, reason, connection) {
-                    end_process();
+                if since.elapsed() >= GRACE
+                    && let Some(status) = watch.report(run, reason, connection)
+                {
+                    end_process_with(status);
                 }
             }
             _ => stopping = Some((Instant::now(), run)),

@@ -24,6 +24,10 @@ use crate::files::MemoryBudget;
 /// the process if that does not fit. This is address space: only touched pages become memory.
 const HEADROOM_BYTES: usize = 2 << 30;
 
+/// Bytes beyond its limit from which the thread of an abandoned run is parked: as many as V8's
+/// largest string or array has.
+const MAX_BEYOND: usize = if cfg!(test) { 64 << 20 } else { 1 << 30 };
+
 /// Allocations up to this size in bytes are never refused: every small typed array uses the
 /// allocator, including V8's own, and V8 aborts where it does not expect a refusal.
 const NEVER_REFUSED_BYTES: usize = 64;
@@ -116,7 +120,7 @@ impl MemoryMeter {
     /// Checks a run that ended before any other check, and stops it, belatedly, if it is beyond the
     /// limit.
     pub(crate) fn check_at_end(&self, isolate: &mut v8::Isolate) {
-        if self.read(isolate) {
+        if self.read(isolate) && self.stop.reason().is_none() {
             self.collect_and_check(isolate);
         }
     }
@@ -138,6 +142,14 @@ impl MemoryMeter {
         if heap + self.buffers.load(Ordering::Relaxed) > self.limit.load(Ordering::Relaxed) {
             self.stop.request(StopReason::Memory);
         }
+    }
+
+    /// Whether a run that was answered without its thread goes on to take memory: the heap has `heap`
+    /// bytes. V8 looks for a termination only after thousands of turns of a loop, each of which may
+    /// take megabytes.
+    fn is_out_of_hand(&self, heap: usize) -> bool {
+        let most = self.limit.load(Ordering::Relaxed).saturating_add(MAX_BEYOND);
+        self.stop.is_abandoned() && heap.saturating_add(self.buffers.load(Ordering::Relaxed)) > most
     }
 
     fn take(&self, bytes: usize) -> bool {
@@ -252,7 +264,12 @@ unsafe extern "C" fn after_collection(
     // SAFETY: see `watch_heap`: the meter outlives the isolate.
     let meter = unsafe { &*data.cast::<MemoryMeter>() };
     // External memory is freed after the collection, on another thread, and is still counted here.
-    meter.note_collected(isolate.get_heap_statistics().used_heap_size());
+    let heap = isolate.get_heap_statistics().used_heap_size();
+    meter.note_collected(heap);
+    if meter.is_out_of_hand(heap) {
+        // The thread counts as hung already. What it has is lost either way; here it takes no more.
+        park();
+    }
 }
 
 unsafe extern "C" fn read_statistics(isolate: v8::UnsafeRawIsolatePtr, data: *mut c_void) {
@@ -271,7 +288,43 @@ unsafe extern "C" fn read_statistics(isolate: v8::UnsafeRawIsolatePtr, data: *mu
 /// possible here, so the thread is parked forever. The watchdog replies in its place and counts the
 /// worker as hung.
 unsafe extern "C" fn out_of_memory(_location: *const c_char, _details: &v8::OomDetails) {
+    park();
+}
+
+/// How many threads are parked forever.
+#[cfg(test)]
+static PARKED: AtomicUsize = AtomicUsize::new(0);
+
+#[cfg(test)]
+pub(super) fn parked() -> usize {
+    PARKED.load(Ordering::Relaxed)
+}
+
+/// Parks the thread forever.
+fn park() -> ! {
+    #[cfg(test)]
+    PARKED.fetch_add(1, Ordering::Relaxed);
     loop {
         thread::park();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: usize = 64 << 20;
+
+    #[test]
+    fn v_652_only_an_abandoned_run_far_beyond_its_limit_is_out_of_hand() {
+        let stop = Arc::new(Stop::default());
+        let meter = MemoryMeter::new(LIMIT, Arc::clone(&stop));
+        let far = LIMIT + MAX_BEYOND + 1;
+        assert!(!meter.is_out_of_hand(far), "the run may be about to stop");
+        stop.request(StopReason::Memory);
+        assert!(!meter.is_out_of_hand(far), "the run may be about to stop");
+        stop.abandon();
+        assert!(meter.is_out_of_hand(far));
+        assert!(!meter.is_out_of_hand(far - 1), "one operation of V8 takes as much");
     }
 }

@@ -59,3 +59,22 @@ fn echoes_ids_as_they_came() {
     let line = format!(r#"{{"id":"{}"}}"#, "x".repeat(100));
     assert_eq!(IdScan::of_line(line.as_bytes()), None, "it may have been cut");
 }
+
+/// Such an id is of no request, and the one that it begins with may be of another.
+#[test]
+fn v_649_what_only_begins_as_an_id_is_none() {
+    for line in [
+        r#"{"id":1.5,"method":"x"}"#,
+        r#"{"id":1e400,"method":"x"}"#,
+        r#"{"id":12a,"method":"x"}"#,
+        r#"{"id":1"2","method":"x"}"#,
+        r#"{"id":"\u0031","x":NaN}"#,
+        r#"{"id":"\n7","x":NaN}"#,
+    ] {
+        assert_eq!(IdScan::of_line(line.as_bytes()), None, "{line}");
+    }
+    let line = r#"{"id":"a\/\"b","x":NaN}"#;
+    let found = IdScan::of_line(line.as_bytes()).and_then(|id| id.to_json());
+    assert_eq!(found.as_deref().map(serde_json::value::RawValue::get), Some(r#""a/\"b""#));
+    assert_eq!(number_in("{\n\"id\":\n7\n, \"x\": NaN}"), Some(7));
+}

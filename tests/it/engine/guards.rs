@@ -287,6 +287,86 @@ fn v_371_words_that_the_host_would_copy() {
     refused(&scripts.each_ref().map(String::as_str));
 }
 
+/// Every script gets an error at once whose message has this part. For some of them V8 has one of its own, much later.
+fn refused_because(part: &str, scripts: &[&str]) {
+    let caught = |script: &&str| format!("try {{ {script} }} catch (error) {{ return error.message }}");
+    let scripts: Vec<String> = scripts.iter().map(caught).collect();
+    let scripts: Vec<&str> = scripts.iter().map(String::as_str).collect();
+    for (script, ended) in scripts.iter().zip(ends(Stage::new(false).with_wall_ms(ENOUGH), &scripts)) {
+        assert!(ended.as_str().is_some_and(|message| message.contains(part)), "{script}: {ended}");
+    }
+}
+
+#[test]
+fn v_645_collators_compare_in_linear_time() {
+    let marks =
+        "const n = 2 ** 18, a = 'a' + '\\u0316\\u0300'.repeat(n), b = 'a' + '\\u0300\\u0316'.repeat(n);";
+    let scripts = [
+        "new Intl.Collator('en').compare(a, b)",
+        "[a, b].sort(new Intl.Collator('vi').compare)",
+        "new Intl.Collator().compare({toString: () => a}, {toString: () => b})",
+        "Object.getOwnPropertyDescriptor(Intl.Collator.prototype, 'compare').get.call(new Intl.Collator())(a, b)",
+    ]
+    .map(|script| format!("{marks} {script}"));
+    refused_because("64 combining marks", &scripts.each_ref().map(String::as_str));
+}
+
+#[test]
+fn v_646_locales_and_options_in_any_form() {
+    let variants =
+        "const v = Array.from({length: 2 ** 19}, (_, i) => 'a' + (1e6 + i).toString(36)).join('-');
+         const fake = (locale) => Object.setPrototypeOf(locale, Intl.Locale.prototype);";
+    let scripts = [
+        "new Intl.Locale('en', {variants: v})",
+        "new Intl.Locale('en', {variants: {toString: () => v}})",
+        "new Intl.Locale({toString: () => 'en-' + v})",
+        "new Intl.Locale(fake({toString: () => 'en-' + v}))",
+        "new Intl.NumberFormat([{toString: () => 'en-' + v}])",
+        "(5).toLocaleString([fake({toString: () => 'en-' + v})])",
+        "'a'.localeCompare('b', [Object('en-' + v)])",
+        "'a'.localeCompare('b', undefined, {collation: v})",
+        "new Intl.DateTimeFormat('en', {timeZone: v})",
+        "new Date(0).toLocaleString('en', {calendar: v})",
+        "new Intl.DisplayNames('en', {type: 'calendar'}).of(v)",
+    ]
+    .map(|script| format!("{variants} {script}"));
+    refused_because("at most 1000 here", &scripts.each_ref().map(String::as_str));
+    let lists = [
+        "new Intl.NumberFormat(fake({length: 2 ** 32 - 2}))",
+        "'a'.toLocaleUpperCase(fake({length: 2 ** 32 - 2}))",
+        "[1].toLocaleString(fake({length: 2 ** 32 - 2}))",
+        "Intl.getCanonicalLocales(fake({length: 2 ** 32 - 2}))",
+    ]
+    .map(|script| format!("{variants} {script}"));
+    refused_because("4294967294 locales", &lists.each_ref().map(String::as_str));
+}
+
+/// V8's own class, which is in no standard, takes texts of any length.
+#[tokio::test]
+async fn v_647_only_one_class_divides_texts() {
+    let source = "return [typeof Intl.v8BreakIterator, typeof Intl.Segmenter]";
+    assert_eq!(value(source).await, json!(["undefined", "function"]));
+}
+
+/// Each takes half a gigabyte, or more, and ends with `MEMORY_LIMIT` if V8 reads it.
+#[test]
+fn v_647_more_copies_of_texts_that_are_short_to_describe() {
+    let text = "const t = '\u{2603}'.repeat(2 ** 28), b = 'ab'.repeat(2 ** 26);";
+    let scripts = [
+        "new Intl.Segmenter('th', {granularity: 'word'}).segment(t).containing(0)",
+        "new Intl.Collator().compare(t, t + 'a')",
+        "RegExp.escape(t)",
+        "JSON.rawJSON(t)",
+        "JSON.stringify(new Uint8Array(2 ** 24))",
+        "Uint8Array.fromBase64(b)",
+        "Uint8Array.fromHex(b)",
+        "new Uint8Array(8).setFromBase64(b)",
+        "new Uint8Array(8).setFromHex(b)",
+    ]
+    .map(|script| format!("{text} {script}"));
+    refused_because(" here", &scripts.each_ref().map(String::as_str));
+}
+
 /// Each takes two gigabytes and ends with `MEMORY_LIMIT` if V8 writes it.
 #[test]
 fn v_639_typed_arrays_where_json_is_written() {

@@ -122,6 +122,25 @@ async fn built_in_functions_that_cannot_be_interrupted_end_at_the_deadline() {
     assert_eq!(value(&executor.run_ts("return 1 + 1").await.unwrap()), 2);
 }
 
+/// V8 looks for a termination only after thousands of turns of these loops.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_648_syntax_that_v8_does_not_interrupt_ends_with_its_worker() {
+    let (executor, _mock) = executor();
+    let object = "const a = {}; for (let i = 0; i < 3e4; i++) a['k' + i] = i;";
+    let texts = "const s = 'x'.repeat(1e6) + 'a', t = 'x'.repeat(1e6) + 'b'; s[0] + t[0];";
+    for source in [
+        format!("{object} for (;;) {{ const {{ k1, ...rest }} = a }}"),
+        format!("{object} for (;;) {{ ({{ ...a }}) }}"),
+        format!("{texts} for (;;) {{ s < t }}"),
+    ] {
+        let limits = Limits { wall_time: Duration::from_millis(700), ..Limits::default() };
+        let result = executor.run(Script::typescript(&source).limits(limits)).await.unwrap();
+        assert_eq!(code(&result), Some(ErrorCode::Timeout), "{source}: {result:?}");
+        assert_eq!(executor.pool_stats(Language::TypeScript).hung, 0, "{source}");
+    }
+    assert_eq!(value(&executor.run_ts("return 1 + 1").await.unwrap()), 2);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn limits_hold_in_worker_processes() {
     let (executor, _mock) = executor();

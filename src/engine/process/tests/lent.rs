@@ -15,6 +15,7 @@ use crate::engine::process::lent::{LentError, LentWorkers, MAX_IDLE_TIME};
 use crate::engine::process::wire::{self, FromWorker, Hello, PROTOCOL, Start, ToWorker};
 use crate::run::limits::Limits;
 use crate::run::nested::MAX_DEPTH;
+use crate::run::result::{ErrorCode, Outcome};
 
 const RUN: RunNumber = RunNumber(7);
 
@@ -125,6 +126,36 @@ async fn v_640_a_worker_whose_run_does_not_come_is_ended() {
     let lending = workers.lend(far, Duration::from_millis(10), |_depth| ready(Some(())));
     let lent = timeout(WATCHDOG, lending).await.expect("it is ended");
     assert!(matches!(lent, Err(LentError::Bound("no run came in time"))), "{lent:?}");
+}
+
+/// It ends with the code for that, and not as a worker that has crashed.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_651_a_run_that_uses_more_memory_than_is_lent_is_told_so() {
+    let lent = lent();
+    let (near, far) = duplex(64 << 10);
+    let lending = lent.lend(far, MAX_IDLE_TIME, |_depth| ready(Some(())));
+    let executing = async {
+        let mut executor = Executor::new(near);
+        executor.greet().await;
+        let source = "// hostile: memory-bomb\nreturn 1".to_owned();
+        let start = Start { source, ..Start::of_test(RUN.0, 0) };
+        executor.send(&ToWorker::Start(Box::new(start))).await;
+        let FromWorker::Surveyed { .. } = executor.receive(RUN).await else { panic!("no survey") };
+        let mut proceed = Vec::new();
+        frames::append(&mut proceed, RUN, &ToWorker::Proceed, 1 << 10).unwrap();
+        executor.stream.write_all(&proceed).await.unwrap();
+        loop {
+            match executor.receive(RUN).await {
+                FromWorker::Done(done) => break done.outcome(&Limits::default(), &[]).unwrap(),
+                FromWorker::Waiting { .. } | FromWorker::Computing => {}
+                _ => panic!("the script does nothing else"),
+            }
+        }
+    };
+    let (lent, outcome) = tokio::join!(lending, executing);
+    assert!(matches!(lent, Err(LentError::Bound(_))), "{lent:?}");
+    let Outcome::Failed(error) = outcome else { panic!("{outcome:?}") };
+    assert_eq!(error.code, ErrorCode::MemoryLimit, "{error:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

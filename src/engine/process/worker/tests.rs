@@ -60,6 +60,11 @@ pub(super) fn act(connection: &Arc<Connection>, stop: &Stop, source: &str) {
                 std::thread::park();
             }
         }
+        // The same, while the script's thread waits for a reply of the executor that does not come.
+        "stuck-waiting" => {
+            stop.request(StopReason::Memory);
+            let _never = connection.await_reply();
+        }
         "deaf" => loop {
             std::thread::park();
         },

@@ -126,3 +126,26 @@ fn an_isolate_keeps_its_time_zone_whatever_the_default_is() {
         assert_eq!(answered.recv().unwrap(), Ok(expected.to_owned()));
     }
 }
+
+/// V8 would look for the termination of such a loop only after many more turns.
+#[test]
+fn v_652_the_thread_of_an_abandoned_run_that_takes_memory_is_parked() {
+    let (ended, end) = std::sync::mpsc::channel();
+    let before = memory::parked();
+    let task = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let _entered = runtime.enter();
+        let stop = Arc::new(Stop::default());
+        let meter = Arc::new(MemoryMeter::new(64 << 20, Arc::clone(&stop)));
+        let mut bare = restore(&meter, &Rc::default(), 64 << 20).unwrap();
+        memory::watch_heap(&mut bare, &meter);
+        stop.abandon();
+        let grows = "const k = []; for (let i = 0; i < 20; i++) { k.push('x'.repeat(2 ** 25) + i); k[i][0] } k.length";
+        ended.send(evaluate(&mut bare, grows)).unwrap();
+    };
+    platform::spawn("grows".to_owned(), Box::new(task)).unwrap();
+    while memory::parked() == before {
+        let ended = end.recv_timeout(std::time::Duration::from_millis(10));
+        assert_eq!(ended, Err(std::sync::mpsc::RecvTimeoutError::Timeout), "it took all that it wanted");
+    }
+}
