@@ -44,9 +44,9 @@ pub struct Checked {
     /// What is wrong, by location.
     pub findings: Vec<Finding>,
     /// The part of the source that is the program, in bytes: what is inside a Markdown fence, else all of it.
-    pub program: Bytes,
+    pub program: Range<usize>,
     /// The calls and imports that were checked, in bytes of the source.
-    pub calls: Vec<Bytes>,
+    pub calls: Vec<Range<usize>>,
 }
 
 /// How bad a [`Finding`] is.

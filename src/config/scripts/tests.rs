@@ -73,7 +73,7 @@ fn a_front_matter_in_each_form() {
 /// As files of Markdown and other programs' skills begin; no source in either language can.
 #[test]
 fn a_front_matter_outside_of_a_comment_is_named() {
-    let problem = |extension, source| facts("a", extension, source).unwrap_err();
+    let problem = |extension, source: &str| facts("a", extension, source).unwrap_err();
     let matter = "---\ndescription: Counts\n---\nreturn 1\n";
     for source in [matter.to_owned(), format!("#!/usr/bin/env cx\n\n{matter}")] {
         let said = problem(Extension::Ts, &source);
