@@ -72,6 +72,10 @@ pub struct Root {
 /// How a server is reached.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there are few of them, and a box would be in every embedder's code"
+)]
 pub enum McpTransport {
     /// A child process with the stdio transport.
     Stdio(StdioTransport),
