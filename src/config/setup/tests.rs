@@ -354,7 +354,10 @@ fn a_server_with_two_names_is_one_server() {
     write(&home.path().join(".codeium/windsurf/mcp_config.json"), &windsurf);
     let workspace = home.path().join("work");
     fs::create_dir(&workspace).unwrap();
-    let survey = Survey::of(&workspace, Environment::of([("HOME", home.path().to_str().unwrap())]));
+    let survey = Survey::with_environment(
+        &workspace,
+        Environment::from_variables([("HOME", home.path().to_str().unwrap())]),
+    );
     let mut choices = Choices::new("cx");
     let servers = survey.lists().flat_map(|(list, servers)| {
         servers.iter().map(move |server| (list.clone(), server.name.clone())).collect::<Vec<_>>()
