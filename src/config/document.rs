@@ -226,12 +226,13 @@ fn no_yaml(message: String) -> Vec<Finding> {
     vec![Finding { kind: FindingKind::Syntax { format: "YAML", message }, location: None, hint: None }]
 }
 
-/// What the parser says, without the text of the file that it quotes: all that it could not read, which may be long, and
-/// a secret.
+/// What the parser says, without the text of the file: it quotes all that it could not read, which may be long, and a
+/// secret, and has a token that it found in place of another without quotes.
 pub(super) fn yaml_problem(error: &yaml_edit::YamlError) -> String {
     let message = error.to_string();
     let said = message.split('"').next().unwrap_or_default();
-    one_line(said.trim_end_matches([':', ' ']))
+    let said = said.split("Found: ").next().unwrap_or_default();
+    one_line(said.trim_end_matches([':', '.', ' ']))
 }
 
 fn read_yaml(text: &str) -> Result<Node, Vec<Finding>> {

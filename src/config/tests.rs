@@ -440,6 +440,7 @@ fn v_666_a_mistake_of_yaml_shows_nothing_of_the_file() {
         "apping{\":\n\n\nsecret-of-a-file\n\n\n-.},!",
         "extensions: {}\n... secret-of-a-file",
         "a: [secret-of-a-file }",
+        "a: 1\n{x: y}# secret-of-a-file\nb: 1\n",
     ] {
         let findings = super::document::parse_yaml(text).expect_err(text);
         let shown = ConfigError::new("a.yaml", findings).to_string();

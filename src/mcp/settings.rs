@@ -442,6 +442,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn secrets_of_a_sign_in_are_not_in_its_debug_text() {
+        let secret = Some("a-secret".to_owned());
+        let oauth = OAuth {
+            client_secret: secret.clone(),
+            private_key: secret.clone(),
+            identity_client_secret: secret,
+            ..OAuth::default()
+        };
+        let shown = format!("{oauth:?}");
+        assert_eq!(shown.matches("hidden").count(), 3, "{shown}");
+        assert!(!shown.contains("a-secret"), "{shown}");
+    }
+
+    #[test]
     fn another_temporary_directory_is_no_other_source_of_results() {
         let server = |root: &str| McpServer::stdio("files", "server").args(["--root", root, "--rw"]);
         let same = |one: &str, other: &str| {

@@ -141,6 +141,15 @@ fn is_base64url(part: &str) -> bool {
     !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }
 
+/// Checks a private key before anything is sent that it is needed for.
+///
+/// # Errors
+///
+/// If nothing can be signed with it.
+pub(crate) fn check_key(pem: &str) -> Result<(), SignInError> {
+    SigningKey::read(pem).map(drop)
+}
+
 /// A statement, signed with the key, that its bearer is the client. It is for one authorization server.
 pub(crate) fn assertion(pem: &str, client_id: &str, issuer: &str) -> Result<String, SignInError> {
     let key = SigningKey::read(pem)?;

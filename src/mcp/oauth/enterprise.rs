@@ -19,19 +19,20 @@ use rmcp::transport::auth::{CredentialStore as _, OAuthTokenResponse, StoredCred
 use serde_json::{Value, json};
 use url::Url;
 
-use super::assertion::{assertion, now, read};
+use super::assertion::{assertion, check_key, now, read};
 use super::discovery::{fetch, takes_secret_in_form};
 use super::failure::{SignInError, described, failed};
 use super::http::OAuthHttp;
-use super::issuer::Endpoints;
+use super::issuer::{Endpoints, IssuerError};
 use super::tokens::BoundCredentials;
+use crate::mcp::address::is_private;
 use crate::mcp::settings::OAuth;
 
 /// The authorization server that was discovered and checked, and how this client shows there who it is.
 ///
 /// # Errors
 ///
-/// If the configuration does not have all that is needed.
+/// If the configuration does not have all that is needed, or its private key cannot be used.
 pub(crate) fn authorization_server(
     endpoints: &Endpoints,
     store: &BoundCredentials,
@@ -42,7 +43,11 @@ pub(crate) fn authorization_server(
     let server = EmaAuthorizationServer::new(&store.binding.issuer, &endpoints.token_endpoint, client_id);
     let authentication = match (&config.client_secret, &config.private_key) {
         (Some(secret), _) => with_secret(secret, takes_secret_in_form)?,
-        (None, Some(key)) => EmaClientAuthentication::JwtAssertion(Arc::new(KeyHolder(key.clone()))),
+        (None, Some(key)) => {
+            // Later rmcp would say only that the request has failed, and the ID token would have been sent in vain.
+            check_key(key)?;
+            EmaClientAuthentication::JwtAssertion(Arc::new(KeyHolder(key.clone())))
+        }
         (None, None) => EmaClientAuthentication::None,
     };
     Ok(server.with_client_authentication(authentication))
@@ -97,6 +102,10 @@ async fn identity_provider(
     config: &OAuth,
 ) -> Result<(OAuthHttp, EmaAuthorizationServer), SignInError> {
     let url = Url::parse(issuer).map_err(|error| failed(error.to_string()))?;
+    if !is_private(&url) {
+        // Its metadata, which says where the ID token is sent, could be changed on the way.
+        return Err(IssuerError::Unencrypted.into());
+    }
     let http = OAuthHttp::new(&url).map_err(|error| failed(error.message))?;
     let (metadata, binding) = fetch(&http, issuer).await?;
     http.permit(&Endpoints::from(&metadata));

@@ -16,6 +16,9 @@ pub(super) const ENDING: &str = ".jsonl";
 /// Maximum bytes of a line. Lines of cx are far shorter.
 pub(super) const MAX_LINE_BYTES: u64 = 1 << 20;
 
+/// Maximum sequence number that is continued. A thousand lines a second take 70,000 years.
+const MAX_SEQUENCE: u64 = 1 << 51;
+
 /// One line of a trail.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -197,12 +200,14 @@ pub(super) fn day(name: &str) -> Option<String> {
     is_day.then(|| day.to_owned())
 }
 
-/// The sequence number and the hash of a line; `None` if it is not a line of a trail.
+/// The sequence number and the hash of a line; `None` if it is not a line of a trail. Both are written into the next line
+/// as they are, and the number grows with each: what another program has written is not continued.
 pub(super) fn chain_fields(line: &[u8]) -> Option<(u64, String)> {
     let fields: Map<String, Value> = serde_json::from_slice(line).ok()?;
     let hash = fields.get("hash")?.as_str()?;
-    (hash.len() == NO_HASH.len()).then_some(())?;
-    Some((fields.get("seq")?.as_u64()?, hash.to_owned()))
+    let is_hash = hash.len() == NO_HASH.len() && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let sequence = fields.get("seq")?.as_u64()?;
+    (is_hash && sequence <= MAX_SEQUENCE).then(|| (sequence, hash.to_owned()))
 }
 
 /// The sequence number and the hash of a file's last line; 0 and no hash if it has none.

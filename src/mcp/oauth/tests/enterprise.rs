@@ -176,6 +176,29 @@ async fn a_client_of_an_enterprise_signs_in_with_its_key() {
     assert!(!issuer.forms.lock()[0].contains_key("client_secret"));
 }
 
+/// A sign-in that cannot succeed is refused with its reason before the ID token is sent.
+#[tokio::test]
+async fn nothing_is_sent_for_a_configuration_that_cannot_be_used() {
+    let (issuer, provider) = (Issuer::start(3600).await, Provider::start().await);
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("id-token");
+    std::fs::write(&file, ID_TOKEN).unwrap();
+    let no_key =
+        |oauth: OAuth| OAuth { client_secret: None, private_key: Some("no key".to_owned()), ..oauth };
+    let in_clear = |oauth: OAuth| OAuth { identity_provider: Some("http://192.0.2.1".to_owned()), ..oauth };
+    let changes: [(&dyn Fn(OAuth) -> OAuth, &str); 2] =
+        [(&no_key, "`oauth.privateKey` cannot be used"), (&in_clear, "it is behind `http`")];
+    for (change, expected) in changes {
+        let mut server = of_enterprise(&issuer, &provider, &file);
+        if let McpTransport::Http(http) = &mut server.transport {
+            http.oauth = http.oauth.take().map(change);
+        }
+        let error = connect(&server, authorization(&server, &directory)).await.err().unwrap();
+        assert!(error.message.contains(expected), "{}", error.message);
+    }
+    assert!(provider.requests.lock().is_empty() && issuer.forms.lock().is_empty());
+}
+
 #[tokio::test]
 async fn an_id_token_that_has_expired_is_named_with_its_file() {
     let (issuer, provider) = (Issuer::start(3600).await, Provider::start().await);

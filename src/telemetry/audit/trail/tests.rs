@@ -269,6 +269,26 @@ fn old_files_are_removed_and_the_trail_says_so() {
 }
 
 /// A clock that was ahead does not make a trail whose files are out of order.
+/// A program that may write to the trail adds no fields to lines of cx, and does not end the writer.
+#[test]
+fn a_line_that_cannot_be_of_the_chain_is_not_continued() {
+    let with_fields = format!("\",\"query\":\"{}", "x".repeat(53));
+    for (hash, sequence) in [(with_fields, 99), ("a".repeat(64), u64::MAX)] {
+        let place = Place::new();
+        place.write(0, 3);
+        let mut lines = place.lines();
+        let last: Value = serde_json::from_str(lines.last().unwrap()).unwrap();
+        assert_eq!(hash.len(), last["hash"].as_str().unwrap().len());
+        lines.push(json!({ "event": "test", "hash": hash, "seq": sequence }).to_string());
+        place.set_lines(&lines);
+        place.write(3, 5);
+        let next: Value = serde_json::from_str(&place.lines()[lines.len()]).unwrap();
+        assert_eq!(next["prev"], last["hash"]);
+        assert_eq!(next["seq"].as_u64(), last["seq"].as_u64().map(|before| before + 1));
+        assert!(next.get("query").is_none() && !place.verify().is_ok(), "{next}");
+    }
+}
+
 #[test]
 fn a_clock_that_goes_back_keeps_the_order() {
     let place = Place::new();
