@@ -15,7 +15,7 @@ mod reach;
 mod source;
 mod strict;
 
-use self::source::{gathers_one, has_word, keeps_call, takes_block, takes_field};
+use self::source::{gathers_one, has_word, keeps_call, takes_block, takes_field, takes_member_of};
 use crate::run::context::ExecutionContext;
 use crate::run::ledger::CallFacts;
 use crate::run::result::{ErrorCode, LogLevel, Outcome};
@@ -149,7 +149,11 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
         error.hint = codes::hint(code, source);
         if error.tool_code.is_some() {
             let is_denied = code == ToolErrorCode::ToolDenied && error.message.starts_with(MAY_NOT_CALL);
-            let of_tool = reach::missing_server(&error.message).and_then(|name| reach::member(name, context));
+            // A call that reached a server, which chose the message, is on record.
+            let is_of_host = code == ToolErrorCode::ToolNotFound
+                && facts.last_failure != Some(ToolErrorCode::ToolNotFound);
+            let missing = is_of_host.then(|| reach::missing_server(&error.message)).flatten();
+            let of_tool = missing.and_then(|name| reach::member(name, context));
             error.hint = error.hint.take().or(of_tool).or_else(|| is_denied.then(|| DENIED.to_owned()));
             return;
         }
@@ -184,7 +188,8 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
 /// the output.
 ///
 /// Calls have no answer, because nothing awaits them: `list.forEach(async (x) => await tools.a.b(x))` is no error. A
-/// script that catches the error of `Promise.all` leaves the other calls on purpose. In Python tasks are awaited or cancelled, and a coroutine that is not awaited is reported by the guest.
+/// script that catches the error of `Promise.all` leaves the other calls on purpose. In Python tasks are awaited or
+/// cancelled, and a coroutine that is not awaited is reported by the guest.
 ///
 /// Call it before the instance is dropped.
 pub(crate) fn warn(outcome: &Outcome, context: &ExecutionContext) {
@@ -422,11 +427,12 @@ impl Failure<'_> {
         self.unknown_name().filter(|name| self.line.contains(&format!("{name}(")))
     }
 
-    /// Whether TypeScript takes something for a server: a name that is not there, or a field of `mcp`.
+    /// Whether TypeScript takes something for a server: a name that is not there, or a field of `mcp`. Its functions
+    /// are none: `(await mcp.readResource(…)).contents`.
     fn takes_name_for_server(&self) -> bool {
         let is_undefined =
             self.name == "TypeError" && self.message.starts_with("Cannot read properties of undefined");
-        self.calls_unknown_name() || is_undefined && self.line.contains("await mcp.")
+        self.calls_unknown_name() || is_undefined && takes_member_of(self.line, "await mcp.")
     }
 
     /// Whether the script awaits a method of a name that is not there: of a server that it takes to be one.

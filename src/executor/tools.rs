@@ -58,8 +58,9 @@ impl Executor {
             .collect()
     }
 
-    /// The tool of this name among the [`known_tools`](Self::known_tools), by `mcp__server__tool` or `server.tool`, each
-    /// name exact or in the form of either language. `None` if it is not known, or scripts may not use it. Reads files.
+    /// The tool of this name among the [`known_tools`](Self::known_tools), by `mcp__server__tool` or `server.tool`,
+    /// each name exact or in the form of either language. `None` if it is not known, or scripts may not use it. Reads
+    /// files.
     pub fn known_tool(&self, name: &str) -> Option<Tool> {
         let servers = self.servers();
         let (catalog, budget) = (&servers.tools.catalog, SuggestionBudget::of_message());

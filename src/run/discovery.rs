@@ -81,12 +81,12 @@ impl ExecutionContext {
         catalog.unknown_server(server, &self.suggestions)
     }
 
-    /// The tools of this name that the run may call, at most so many, with their servers, as last listed.
-    pub(crate) fn tools_named(&self, name: &str, most: usize) -> Vec<(Arc<str>, Arc<str>)> {
+    /// The servers with a tool of this name that the run may call, at most so many, as last listed.
+    pub(crate) fn servers_with_tool(&self, name: &str, most: usize) -> Vec<Arc<str>> {
         let in_force = self.in_force();
         let named = in_force.catalog.servers_with_tool(name);
         let permitted = named.filter(|(server, tool)| in_force.permits(server, tool));
-        permitted.take(most).map(|(server, tool)| (Arc::clone(server), tool)).collect()
+        permitted.take(most).map(|(server, _)| Arc::clone(server)).collect()
     }
 
     /// The name of a server in Python scripts.

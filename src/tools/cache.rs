@@ -44,9 +44,10 @@ struct Document {
 
 impl Document {
     /// Whether this list stays although `newer` was fetched: that of a client which may not be asked, whose tools are
-    /// all here as they are. Otherwise each `cx run` of a program would take tools from the clients with a user.
+    /// all here as they are. Otherwise each `cx run` of a program would take tools from the clients with a user. No
+    /// longer than a day, whatever its server says: a tool that is gone looks like one that such a client is not shown.
     fn outlasts(&self, newer: &Self, now_ms: u64) -> bool {
-        let ttl = self.ttl_ms.map_or(DEFAULT_TTL, Duration::from_millis);
+        let ttl = self.ttl_ms.map_or(DEFAULT_TTL, Duration::from_millis).min(DEFAULT_TTL);
         let age = now_ms.checked_sub(self.fetched_at_ms).map(Duration::from_millis);
         let is_longer = self.with_elicitation == Some(true) && newer.with_elicitation == Some(false);
         if !is_longer || age.is_none_or(|age| age >= ttl) {

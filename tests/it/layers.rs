@@ -78,8 +78,8 @@ fn show(cycle: &[usize], modules: &[Module], graph: &[BTreeSet<usize>]) -> Strin
     shown
 }
 
-/// As with files, so with folders: the parts of a folder, which are its files and the folders in it, form no cycle of more
-/// than two. A file and the folder of its modules are one part.
+/// As with files, so with folders: the parts of a folder, which are its files and the folders in it, form no cycle of
+/// more than two. A file and the folder of its modules are one part.
 #[test]
 fn no_more_than_two_parts_of_a_folder_name_each_other() {
     let mut wrong = Vec::new();

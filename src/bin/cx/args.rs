@@ -91,8 +91,8 @@ pub(crate) enum Command {
     /// Finds everything that is wrong with it at once: syntax, servers and tools that do not exist or may
     /// not be called, arguments that do not match their schemas, calls that are not awaited. Servers that the
     /// script names and whose tools are not known are asked for them. `cx run` makes the same check, and runs
-    /// nothing of a script that cannot succeed. Its other options are taken too, and those about what a run
-    /// may do change nothing here.
+    /// nothing of a script that cannot succeed. Grants, `--isolation`, `--audit` and `--llm` are accepted as
+    /// by `cx run`, and change nothing here.
     ///
     /// Exit status: 0 no errors (there may be warnings), 1 the script has errors, 2 usage or configuration
     /// error, 3 a limit was exceeded.

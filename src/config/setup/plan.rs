@@ -121,7 +121,7 @@ impl Plan {
         let own = own_file(survey)?;
         let mut plan = Self { changes: Vec::new(), servers: Vec::new(), notes: Vec::new() };
         let reset = choices.existing == Existing::Reset;
-        let mut known = Known::new(if reset { BTreeMap::new() } else { own.servers.clone() });
+        let mut known = KnownServers::new(if reset { BTreeMap::new() } else { own.servers.clone() });
         let mut edit = Edit::default();
         for (list, server) in chosen(survey, choices) {
             let name_in_cx = plan.place(&list, server, choices.existing, &mut known, &mut edit);
@@ -161,7 +161,7 @@ impl Plan {
         list: &ServerList,
         server: &FoundServer,
         existing: Existing,
-        known: &mut Known,
+        known: &mut KnownServers,
         edit: &mut Edit,
     ) -> Option<String> {
         let title = title(list.client);
@@ -393,7 +393,7 @@ fn is_same(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
 }
 
 /// The servers that cx has after the change.
-struct Known {
+struct KnownServers {
     /// Their entries, by name.
     servers: BTreeMap<String, Map<String, Value>>,
     /// The first name of each definition.
@@ -402,7 +402,7 @@ struct Known {
     stands_for: HashSet<(ServerList, String)>,
 }
 
-impl Known {
+impl KnownServers {
     fn new(servers: BTreeMap<String, Map<String, Value>>) -> Self {
         let mut known = Self { servers: BTreeMap::new(), names: HashMap::new(), stands_for: HashSet::new() };
         for (name, entry) in servers {

@@ -18,7 +18,8 @@ fn returns_at_top(source: &str) -> bool {
     source.lines().filter(|line| !line.trim().is_empty()).any(|line| {
         let is_inner = line.starts_with(char::is_whitespace);
         let is_of_top = match is_inner {
-            true => begins_branch(before),
+            // Not one of a function that is written in the branch.
+            true => begins_branch(before) && line.trim_start().starts_with("return"),
             false => line.starts_with("return") || begins_branch(line),
         };
         before = line;

@@ -19,7 +19,8 @@ pub(super) fn is_text_of_json(input: &Json) -> bool {
     })
 }
 
-/// The hint for a script that takes such a text, of this name, for what is in it. `parse` is the expression for that.
+/// The hint for a script that takes such a text, of this name, for what is in it. `parse` is the expression for that: a
+/// script that has it knows.
 pub(super) fn of_text(failure: &Failure<'_>, name: &str, parse: &str) -> Option<String> {
     let message = failure.message;
     let takes_for_object = match failure.name {
@@ -36,7 +37,8 @@ pub(super) fn of_text(failure: &Failure<'_>, name: &str, parse: &str) -> Option<
         "AttributeError" => message.starts_with("'str' object has no attribute "),
         _ => false,
     };
-    (failure.has_text && takes_for_object && has_word(failure.line, name)).then(|| {
+    let reads = failure.source.contains(parse);
+    (failure.has_text && takes_for_object && has_word(failure.line, name) && !reads).then(|| {
         format!("the run's input is a text, and not what is in it: pass that as `input`, or read it with `{parse}`")
     })
 }

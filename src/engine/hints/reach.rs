@@ -3,7 +3,7 @@
 use super::source::MAX_NAME;
 use crate::run::context::ExecutionContext;
 use crate::run::script::Language;
-use crate::text::{preview, visible};
+use crate::text::visible_preview;
 use crate::tools::SCRIPTS_SERVER;
 use crate::tools::names::{is_identifier, python_name, typescript_name};
 
@@ -24,7 +24,7 @@ pub(super) fn servers(context: &ExecutionContext, how: &str) -> String {
         .take(MAX_SERVERS)
         .map(|name| {
             let name = if is_python { python_name(name) } else { typescript_name(name) };
-            format!("`tools.{}`", visible(&preview(&name, MAX_NAME)))
+            format!("`tools.{}`", visible_preview(&name, MAX_NAME))
         })
         .collect();
     let more = if names.len() > MAX_SERVERS { ", …" } else { "" };
@@ -43,17 +43,18 @@ pub(super) fn tool(name: &str, context: &ExecutionContext) -> Option<String> {
     if name.starts_with("mcp__") {
         return Some(format!("a tool of this full name is called with `await tools.{name}({arguments})`"));
     }
-    let named = context.tools_named(name, MAX_TOOLS + 1);
-    let part = |name: &str| {
-        let name = if is_python { python_name(name) } else { typescript_name(name) };
-        visible(&preview(&name, MAX_NAME))
+    let named = context.servers_with_tool(name, MAX_TOOLS + 1);
+    let of_language = |server: &str| {
+        let server = if is_python { python_name(server) } else { typescript_name(server) };
+        visible_preview(&server, MAX_NAME)
     };
     let shown: Vec<String> = named
         .iter()
         // Saved scripts are no tools.
-        .filter(|(server, _)| **server != *SCRIPTS_SERVER)
+        .filter(|server| ***server != *SCRIPTS_SERVER)
         .take(MAX_TOOLS)
-        .map(|(server, tool)| format!("`await tools.{}.{}({arguments})`", part(server), part(tool)))
+        // The tool as it is written: what has found it finds it again.
+        .map(|server| format!("`await tools.{}.{name}({arguments})`", of_language(server)))
         .collect();
     let more = if named.len() > MAX_TOOLS { ", …" } else { "" };
     (!shown.is_empty()).then(|| format!("a tool is called with its server: {}{more}", shown.join(", ")))

@@ -42,6 +42,16 @@ pub(super) fn has_word(text: &str, word: &str) -> bool {
     })
 }
 
+/// Whether `text` takes a member of a field of `object`, which ends in a point: `await mcp.files.` of `await mcp.`.
+pub(super) fn takes_member_of(text: &str, object: &str) -> bool {
+    let is_part = |letter: char| letter == '_' || letter == '$' || letter.is_alphanumeric();
+    text.match_indices(object).any(|(start, found)| {
+        let field = &text[start + found.len()..];
+        let member = field.trim_start_matches(is_part);
+        member.len() < field.len() && member.starts_with('.')
+    })
+}
+
 /// Whether TypeScript keeps what a call of a tool gives without an `await`: `= callMCPTool(…)`,
 /// `= tools.files.read(…)`.
 pub(super) fn keeps_call(source: &str) -> bool {

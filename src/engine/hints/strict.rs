@@ -26,7 +26,8 @@ pub(super) fn hint(name: &str, message: &str, line: &str) -> Option<String> {
     }
 }
 
-/// Whether the line gives a variable a value: `name = 1`, `name += 1`, `name++`, `for (name of list)`.
+/// Whether the line gives a variable a value: `name = 1`, `name += 1`, `name++`, `for (name of list)`. An argument is
+/// none, which Python writes as `f(name=1)`.
 fn sets(line: &str, name: &str) -> bool {
     const OPERATORS: [&str; 6] = ["+=", "-=", "*=", "/=", "++", "--"];
     line.match_indices(name).any(|(start, _)| {
@@ -37,10 +38,23 @@ fn sets(line: &str, name: &str) -> bool {
             return false;
         }
         let next = after.trim_start();
-        let is_assigned = next.starts_with('=') && !next.starts_with("==") && !next.starts_with("=>");
+        let is_assigned = next.starts_with('=')
+            && !next.starts_with("==")
+            && !next.starts_with("=>")
+            && !is_argument(before);
         let loops = |head: &str| ["for", "await"].iter().any(|word| head.trim_end().ends_with(word));
         let is_of_loop = before.trim_end().strip_suffix('(').is_some_and(loops)
             && ["of ", "in "].iter().any(|word| next.starts_with(word));
         is_assigned || is_of_loop || OPERATORS.iter().any(|operator| next.starts_with(operator))
     })
+}
+
+/// Whether what follows `before` is an argument: of a call, and not what stands between the brackets of a statement.
+fn is_argument(before: &str) -> bool {
+    const STATEMENTS: [&str; 5] = ["for", "if", "return", "switch", "while"];
+    let before = before.trim_end();
+    let Some(callee) = before.strip_suffix('(') else { return before.ends_with(',') };
+    let is_part = |letter: char| letter == '_' || letter == '$' || letter.is_alphanumeric();
+    let word = callee.trim_end().rsplit(|letter: char| !is_part(letter)).next().unwrap_or_default();
+    !word.is_empty() && !STATEMENTS.contains(&word)
 }

@@ -338,6 +338,7 @@ fn names_that_are_taken_for_servers() {
     for (name, line, expected) in [
         ("TypeError", "const r = await mcp.github.list({});", true),
         ("TypeError", "const r = await list.github.list({});", false),
+        ("TypeError", "return (await mcp.readResource(a, b)).list[0];", false),
         ("Error", "const r = await mcp.github.list({});", false),
     ] {
         assert_eq!(failure(name, message, line).takes_name_for_server(), expected, "{line}");

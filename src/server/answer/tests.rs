@@ -206,9 +206,15 @@ fn an_only_call_that_failed_is_told_by_the_error_alone() {
     assert_eq!(shown.structured["runId"], "abc");
     assert_eq!(shown.structured["toolCallSummary"].as_array().unwrap().len(), 1);
     // Without the line of the source, the name of the tool is nowhere else.
-    let without_line = ScriptError { source_line: None, ..error };
-    let unnamed = ExecuteResult { outcome: Outcome::Failed(without_line), ..result.clone() };
-    assert_eq!(text(&answer(&unnamed)), format!("{told}\n[calls] mcp__fs__read ×1 (1 failed)"));
+    let with_line = |line: Option<&str>| {
+        let error = ScriptError { source_line: line.map(str::to_owned), ..error.clone() };
+        ExecuteResult { outcome: Outcome::Failed(error), ..result.clone() }
+    };
+    let calls = "\n[calls] mcp__fs__read ×1 (1 failed)";
+    assert_eq!(text(&answer(&with_line(None))), format!("{told}{calls}"));
+    // So it is where the line calls what a variable names.
+    let line = "return await callMCPTool(name, {})";
+    assert_eq!(text(&answer(&with_line(Some(line)))), format!("{told}: {line}{calls}"));
     // What was called before may have had an effect.
     result.tool_calls.insert(0, call("list", ToolCallStatus::Ok));
     result.usage.tool_calls = 2;

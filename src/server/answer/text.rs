@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::run::finding::Finding;
-use crate::run::result::{ErrorCode, ExecuteResult, ScriptError, ToolCallStatus};
+use crate::run::result::{ErrorCode, ExecuteResult, ScriptError, ToolCallRecord, ToolCallStatus};
 use crate::text::one_line;
+use crate::tools::names::{python_name, typescript_name};
 
 /// Renders a result. The text contains the same information as the structured content. `value` is
 /// the value as it is shown, `run` is the id of the run record.
@@ -30,7 +31,8 @@ pub(crate) fn render(
         push_section(&mut text, "output", &format!("{dropped} bytes were printed beyond what is kept"));
     }
     // The line of the source has the call.
-    let is_shown = is_only_failed_call(result) && structured["error"]["sourceLine"].is_string();
+    let line = structured["error"]["sourceLine"].as_str();
+    let is_shown = only_failed_call(result).is_some_and(|call| line.is_some_and(|line| names(line, call)));
     if let Some(calls) = render_calls(structured).filter(|_| !is_shown) {
         push_section(&mut text, "calls", &calls);
     }
@@ -133,7 +135,7 @@ fn push_record(text: &mut String, result: &ExecuteResult, run: &str) {
     let parts = [
         ("output", !result.logs.is_empty()),
         ("value", result.value_json().is_some()),
-        ("calls", !result.tool_calls.is_empty() && !is_only_failed_call(result)),
+        ("calls", !result.tool_calls.is_empty() && only_failed_call(result).is_none()),
     ];
     let names: Vec<&str> = parts.iter().filter_map(|&(name, exists)| exists.then_some(name)).collect();
     if !names.is_empty() {
@@ -141,12 +143,21 @@ fn push_record(text: &mut String, result: &ExecuteResult, run: &str) {
     }
 }
 
-/// Whether the run's only call ended it, so that its error has all that there is to know of its calls. Every fifth call
-/// of the conversations that `benches/agents/recorded.py` repeats is one of these.
-fn is_only_failed_call(result: &ExecuteResult) -> bool {
-    let Some(code) = result.error().and_then(|error| error.tool_code) else { return false };
-    let is_only = matches!(&result.tool_calls[..], [call] if call.status == ToolCallStatus::Failed(code));
-    is_only && result.usage.tool_calls == 1 && result.usage.tool_calls_refused == 0
+/// The run's only call, if it ended the run, so that the error has all that there is to know of it but the tool's name.
+/// Every fifth call of the conversations that `benches/agents/recorded.py` repeats is one of these.
+fn only_failed_call(result: &ExecuteResult) -> Option<&ToolCallRecord> {
+    let code = result.error()?.tool_code?;
+    let [call] = &result.tool_calls[..] else { return None };
+    let is_only = result.usage.tool_calls == 1 && result.usage.tool_calls_refused == 0;
+    (is_only && call.status == ToolCallStatus::Failed(code)).then_some(call)
+}
+
+/// Whether a line names the tool of a call, in one of the forms that scripts have. One that calls what a variable
+/// names, or throws what it has caught, does not.
+fn names(line: &str, call: &ToolCallRecord) -> bool {
+    [&call.tool, &typescript_name(&call.tool), &python_name(&call.tool)]
+        .iter()
+        .any(|name| line.contains(name.as_str()))
 }
 
 fn push_section(text: &mut String, name: &str, content: &str) {

@@ -93,6 +93,12 @@ fn a_list_of_a_client_that_may_not_be_asked_replaces_no_longer_one() {
     cache.save("id", "server", &of(&["plain", "asks"], true), now - Duration::from_hours(25));
     cache.save("id", "server", &of(&["plain"], false), now);
     assert_eq!(cache.load("id").unwrap().list.tools.len(), 1);
+    // So is one that its server gave a longer life: a tool in it may be gone.
+    let (_directory, cache) = self::cache();
+    let lasting = ToolList { ttl: Some(Duration::MAX), ..of(&["plain", "asks"], true) };
+    cache.save("id", "server", &lasting, now - Duration::from_hours(25));
+    cache.save("id", "server", &of(&["plain"], false), now);
+    assert_eq!(cache.load("id").unwrap().list.tools.len(), 1);
 }
 
 #[test]

@@ -140,6 +140,9 @@ async fn a_tool_that_is_called_without_its_server_is_named_with_it() {
     assert_eq!(hint(&typescript, denied).await, None);
     let absent = Script::typescript(format!("{known} return await nothing({{}})"));
     assert_eq!(hint(&typescript, absent).await, None);
+    // A server chooses the messages of its errors.
+    let told = format!("{known} await mock.fail({{ message: 'no server `echo`' }})");
+    assert_eq!(hint(&typescript, Script::typescript(told)).await, None);
 }
 
 /// Only its `return` gives such a script a value.

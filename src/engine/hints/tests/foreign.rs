@@ -18,6 +18,13 @@ fn an_input_that_is_a_text_is_read() {
         ("TypeError", "input.map is not a function", "input.map((x) => x)", Some(typescript)),
         ("TypeError", "input.list is not iterable", "for (const x of input.list) {}", Some(typescript)),
         ("TypeError", "Cannot read properties of undefined (reading 'b')", "return other.a.b", None),
+        // It reads the text, and something else is wrong.
+        (
+            "TypeError",
+            "Cannot read properties of undefined (reading 'b')",
+            "return JSON.parse(input).a.b",
+            None,
+        ),
         ("ReferenceError", "other is not defined", "return input + other", None),
     ] {
         let text = Failure { has_text: true, facts: CallFacts::default(), ..failure(name, message, line) };
@@ -54,6 +61,7 @@ fn variables_that_only_sloppy_code_has_are_declared() {
         "result += 1",
         "result++;",
         "if (ok) result=await tools.a.b({})",
+        "while ((result = next()) !== null) {}",
     ] {
         let expected = "scripts are strict code, where each variable is declared: `let result = …`";
         assert_eq!(
@@ -71,6 +79,9 @@ fn variables_that_only_sloppy_code_has_are_declared() {
         "object.result = 1; f(result)",
         "results = result",
         "f(result)",
+        // As Python writes arguments.
+        "await tools.a.b(result=1)",
+        "f(1, result = 2)",
         "",
     ] {
         assert_eq!(typescript("ReferenceError", "result is not defined", line), None, "{line}");
@@ -103,6 +114,7 @@ fn a_last_expression_beside_a_return_is_lost() {
         "a.b",
         "if (!input) return 1;\nreturn a.b",
         "if x:\n    return 1\nelse:\n    pass",
+        "if (input) {\n  f(() => { return 1; });\n}\nresult",
         "",
     ] {
         assert!(!ending::is_lost(source), "{source}");
