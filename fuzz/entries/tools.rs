@@ -46,7 +46,7 @@ pub(crate) fn schema(data: &[u8]) {
         assert!(!line.contains('\n') && line.chars().count() < 400, "{line}");
     }
     let module = typescript(std::iter::once(ServerTools { name: "server", tools: Some(vec![tool]) }));
-    assert!(module.ends_with("};\ndeclare const server: McpServer1;\n"), "{module}");
+    assert!(module.ends_with(">;\ndeclare const server: McpServer1;\n"), "{module}");
     assert!(
         !module.contains('\u{2028}') && !module.contains('\u{202e}'),
         "hidden characters are written out"

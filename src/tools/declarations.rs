@@ -95,7 +95,7 @@ pub(crate) fn typescript<'a>(servers: impl Iterator<Item = ServerTools<'a>>) -> 
         if let Some(form) = form {
             let _ = writeln!(members, "  readonly {}: {typed};", property(form));
         }
-        let _ = writeln!(full_names, "  & CxFullNames<{}, {typed}>", string(server.name));
+        let _ = write!(full_names, "\n  & CxFullNames<{}, {typed}>", string(server.name));
         let Some(tools) = &server.tools else {
             let module = string(&format!("mcp:{}", server.name));
             let _ = write!(text, "\n// Its tools are not known yet.\ndeclare module {module};\n");
@@ -137,7 +137,7 @@ pub(crate) fn typescript<'a>(servers: impl Iterator<Item = ServerTools<'a>>) -> 
         );
     }
     // The end on a line of its own, so that another server changes no line of the others.
-    let _ = write!(text, "\ndeclare const tools: {{\n{members}}}\n{full_names};\n{variables}");
+    let _ = write!(text, "\ndeclare const tools: {{\n{members}}}{full_names};\n{variables}");
     text
 }
 

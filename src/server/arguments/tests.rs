@@ -132,8 +132,8 @@ fn parameters_are_named_where_an_unknown_one_is_like_none() {
         "unknown parameter `language`; unknown parameter `qqq`; the parameters are `code`, `script`, ";
     assert!(problem.starts_with(start), "{problem}");
     assert!(problem.ends_with("`samplingSystemPrompt`, `allowedSamplingModels`"), "{problem}");
-    let near = read(json!({ "code": "x", "timeout": 1 })).unwrap_err().to_string();
-    assert_eq!(near, "unknown parameter `timeout`; did you mean `timeoutMs`?");
+    let near = read(json!({ "code": "x", "sesion": 1 })).unwrap_err().to_string();
+    assert_eq!(near, "unknown parameter `sesion`; did you mean `session`?");
 }
 
 /// What strict modes of models fill in where the model has nothing to say.

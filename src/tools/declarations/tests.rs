@@ -213,8 +213,7 @@ declare const tools: {
   readonly "my-fs": McpServer1;
   readonly myFs: McpServer1;
 }
-  & CxFullNames<"my-fs", McpServer1>
-;
+  & CxFullNames<"my-fs", McpServer1>;
 declare const myFs: McpServer1;
 "#
     );
@@ -423,7 +422,7 @@ fn tools_are_declared_by_their_full_names_too() {
     let text = typescript(servers());
     assert_only_declarations(&text);
     let expected = "\n}\n  & CxFullNames<\"web\", McpServer1>\n  & CxFullNames<\"web-two\", McpServer2>\n  \
-                    & CxFullNames<\"late\", any>\n;\n";
+                    & CxFullNames<\"late\", any>;\n";
     assert!(text.contains(expected), "{text}");
     let stub = python::stubs(servers()).remove(1).1;
     let expected = "\nitsWebTools: WebTools\n\nclass Tools:\n    web: WebTools\n    web_two: WebTwoTools\n    \
