@@ -241,8 +241,12 @@ impl LentWorkers {
                 }
                 let count = read?;
                 if count == 0 {
+                    let status = worker.ended().await;
+                    if resources.was_out_of_memory(status) {
+                        return Ok(Some(MEMORY));
+                    }
                     to_executor.shutdown().await?;
-                    return Ok::<(), io::Error>(());
+                    return Ok::<Option<&'static str>, io::Error>(None);
                 }
                 // The only message of a worker before its run says that it is ready.
                 is_ready = true;
@@ -261,7 +265,7 @@ impl LentWorkers {
         };
         let bound = tokio::select! {
             ended = orders => ended.map(|()| None)?,
-            ended = replies => ended.map(|()| None)?,
+            ended = replies => ended?,
             bound = watched => Some(bound),
         };
         if let Some(bound) = bound {
