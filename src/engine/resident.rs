@@ -5,7 +5,8 @@
 //! compared with its size without runs plus what all runs together may use. If it is larger, the
 //! run whose thread has touched the most new memory is stopped; the kernel counts page faults for
 //! each thread. Memory that the embedding program allocates while scripts run is not attributed to
-//! them: a run that cannot have touched more than its own limit is never stopped here.
+//! them: a run that cannot have touched more than its own limit is never stopped here. Neither is a run for what the
+//! thread of an abandoned one holds, which may be a gigabyte (`typescript/memory.rs`) until the process ends.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
@@ -110,13 +111,19 @@ impl ResidentGuard {
         state.looked = Some(now);
         let Some(resident) = self.resident_bytes() else { return };
         state.baseline = state.baseline.min(resident);
-        let allowed = state.runs.iter().fold(SLACK_BYTES, |sum, run| sum.saturating_add(run.limit));
+        let faults = |run: &Entry| thread_faults(run.thread).unwrap_or(0).saturating_sub(run.faults_before);
+        // What an abandoned run holds may never be free. It was asked to stop, and no other run is stopped for it.
+        let held = |run: &Entry| match run.stop.is_abandoned() {
+            true => faults(run).saturating_mul(self.fault_bytes).max(run.limit),
+            false => run.limit,
+        };
+        let allowed = state.runs.iter().fold(SLACK_BYTES, |sum, run| sum.saturating_add(held(run)));
         if resident - state.baseline <= allowed {
             return;
         }
-        let faults = |run: &Entry| thread_faults(run.thread).unwrap_or(0).saturating_sub(run.faults_before);
+        let running = state.runs.iter().filter(|run| !run.stop.is_abandoned());
         // Of equals this takes the last one, which is the newest.
-        let largest = state.runs.iter().map(|run| (faults(run), run)).max_by_key(|(faults, _)| *faults);
+        let largest = running.map(|run| (faults(run), run)).max_by_key(|(faults, _)| *faults);
         if let Some((faults, run)) = largest
             && faults.saturating_mul(self.fault_bytes) > run.limit
         {

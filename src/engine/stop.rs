@@ -79,7 +79,6 @@ impl Stop {
     }
 
     /// Whether the run was answered without its thread.
-    #[cfg(feature = "typescript")]
     pub(crate) fn is_abandoned(&self) -> bool {
         self.is_abandoned.load(Ordering::Relaxed)
     }

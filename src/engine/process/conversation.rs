@@ -16,7 +16,6 @@ use futures::stream::FuturesUnordered;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 
-use super::connection::OVER_MEMORY;
 use super::frames::{self, RunNumber};
 use super::resources::Resources;
 use super::spin::Spin;
@@ -35,9 +34,8 @@ use crate::tools::{ToolError, ToolErrorCode};
 /// messages is read, and no call is polled.
 const MAX_UNSENT: usize = 16 << 20;
 
-/// Maximum wait for the exit status of a worker that has closed its connection.
-const STATUS_TRIES: u32 = 20;
-const STATUS_PAUSE: Duration = Duration::from_millis(2);
+/// How often is read what a worker has sent that cannot be written to: more than a socket holds.
+const MAX_LAST_READS: u32 = 64;
 
 /// Maximum characters of the reason why a worker cannot start.
 const MAX_PROBLEM: usize = 1_000;
@@ -245,7 +243,7 @@ impl Conversation {
                     },
                     // A killed worker does not read. Its earlier messages are still handled.
                     Ok(ready) if ready.is_write_closed() && !ready.is_readable() => {
-                        return Event::Ended(RunEnd::Gone);
+                        return self.end_of_unwritable(host);
                     }
                     Ok(_) => {}
                     Err(_gone) => return Event::Ended(RunEnd::Gone),
@@ -254,13 +252,20 @@ impl Conversation {
         }
     }
 
-    /// How a run ends whose worker cannot be written to. A worker that cannot start has said why before.
+    /// How a run ends whose worker cannot be written to: it may have said why before, such as that it cannot start, is
+    /// not admitted, or was stopped for its memory.
     fn end_of_unwritable(&mut self, host: &Arc<dyn RunHost>) -> Event {
-        while !self.worker.is_ready && self.read_soon() {
+        // Nothing of it can be sent, and while much is queued no message is handled.
+        self.worker.out.clear();
+        self.written = 0;
+        for _ in 0..MAX_LAST_READS {
             match self.handle_arrived(host) {
                 Ok(None) => {}
                 Ok(Some(event)) => return event,
                 Err(problem) => return Event::Ended(RunEnd::Broken(problem)),
+            }
+            if !self.read_arrived() {
+                break;
             }
         }
         Event::Ended(RunEnd::Gone)
@@ -400,28 +405,15 @@ impl Conversation {
         self.resources.peak_bytes()
     }
 
-    /// Whether a worker that has closed its connection has ended because of its memory: the kernel says so, or its exit
-    /// status. A worker that was taken over may claim that, as it may in its last message.
+    /// Whether a worker that has closed its connection has ended because of its memory.
     pub(super) fn was_out_of_memory(&mut self) -> bool {
-        let is_status = |status: std::process::ExitStatus| status.code() == Some(OVER_MEMORY);
-        self.resources.was_out_of_memory() || self.worker.status().is_some_and(is_status)
+        self.resources.was_out_of_memory(self.worker.status())
     }
 
     /// How a worker that has closed its connection has ended.
     pub(super) async fn describe_end(&mut self) -> String {
-        let status = self.status().await;
+        let status = self.worker.ended().await;
         self.worker.describe(status)
-    }
-
-    /// The exit status of the process, if it ends soon.
-    async fn status(&mut self) -> Option<std::process::ExitStatus> {
-        for _ in 0..STATUS_TRIES {
-            if let Some(status) = self.worker.status() {
-                return Some(status);
-            }
-            tokio::time::sleep(STATUS_PAUSE).await;
-        }
-        None
     }
 
     /// Returns the worker to the pool after its run, or to the caller if it serves no other run.

@@ -222,7 +222,10 @@ impl LentWorkers {
                 }
                 // While this waits, the end of the other side is not noticed.
                 let written = timeout(max_wait, to_worker.write_all(&buffer[..count])).await;
-                written.map_err(|_late| LentError::Bound(NOT_READ))??;
+                if written.map_err(|_late| LentError::Bound(NOT_READ))?.is_err() {
+                    // The worker does not read any more. `replies` sees how it ends.
+                    return Ok(read_to_end(&mut from_executor).await?);
+                }
             }
         };
         let replies = async {
@@ -239,10 +242,15 @@ impl LentWorkers {
                     // The stream is kept until the executor has read this: `orders` completes then.
                     return std::future::pending().await;
                 }
-                let count = read?;
+                let count = *read.as_ref().unwrap_or(&0);
                 if count == 0 {
+                    let status = worker.ended().await;
+                    if resources.was_out_of_memory(status) {
+                        return Ok(Some(MEMORY));
+                    }
+                    let _end = read?;
                     to_executor.shutdown().await?;
-                    return Ok::<(), io::Error>(());
+                    return Ok::<Option<&'static str>, io::Error>(None);
                 }
                 // The only message of a worker before its run says that it is ready.
                 is_ready = true;
@@ -261,7 +269,7 @@ impl LentWorkers {
         };
         let bound = tokio::select! {
             ended = orders => ended.map(|()| None)?,
-            ended = replies => ended.map(|()| None)?,
+            ended = replies => ended?,
             bound = watched => Some(bound),
         };
         if let Some(bound) = bound {

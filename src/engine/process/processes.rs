@@ -196,7 +196,7 @@ impl RemoteRun {
         }
     }
 
-    /// Returns the outcome of the run. Its worker is returned to the pool, or killed.
+    /// Returns the outcome of the run. Its worker is returned to the pool, kept until this is dropped, or killed.
     async fn outcome(&mut self, end: RunEnd, host: &dyn RunHost) -> Outcome {
         host.compute_elsewhere(false);
         let Some(mut conversation) = self.conversation.take() else {

@@ -26,12 +26,12 @@ pub(crate) fn failed_run(run: RunNumber, problem: &str) -> Vec<u8> {
     frame
 }
 
-/// Returns the frame with which a run ends whose worker was killed, because it used more memory than is lent.
+/// Returns the frame with which a run ends whose worker has ended because of its memory, and could not say so.
 #[cfg(any(feature = "http", feature = "nats"))]
 pub(crate) fn over_memory(run: RunNumber) -> Vec<u8> {
-    let message = "the script used more memory than the machine that executes it lends to a run";
+    let message = "the script used more memory than a run may on the machine that executes it";
     let error = ScriptError::new(ErrorCode::MemoryLimit, message).with_hint(
-        "keep only what is needed of each result; the operator of that machine sets its `--memory`",
+        "keep only what is needed of each result; that machine has a limit of its own, the `--memory` of its worker",
     );
     let mut frame = Vec::new();
     // Both texts are short, so the frame fits.

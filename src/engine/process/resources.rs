@@ -3,12 +3,14 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use super::connection::OVER_MEMORY;
 use super::group::Group;
 use super::workers::{Killer, WorkerProcess};
 use crate::engine::watchdog::CpuMeter;
@@ -88,9 +90,11 @@ impl Resources {
         used > allowed_bytes(memory_bytes)
     }
 
-    /// Whether the kernel has killed the worker because of its memory.
-    pub(super) fn was_out_of_memory(&self) -> bool {
+    /// Whether a worker with this exit status has ended because of its memory: the kernel says so, or the status. A
+    /// worker that was taken over may claim that, as it may in its last message.
+    pub(super) fn was_out_of_memory(&self, status: Option<ExitStatus>) -> bool {
         self.group.as_ref().is_some_and(|group| group.was_out_of_memory())
+            || status.is_some_and(|status| status.code() == Some(OVER_MEMORY))
     }
 
     /// The maximum memory that was measured.

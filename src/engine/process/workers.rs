@@ -45,6 +45,10 @@ const MAX_PAUSE: Duration = Duration::from_secs(10);
 /// the processors as many short runs, most of which have ended by then.
 const SETTLE: Duration = Duration::from_millis(5);
 
+/// Maximum wait for the exit status of a worker that has closed its connection.
+const STATUS_TRIES: u32 = 20;
+const STATUS_PAUSE: Duration = Duration::from_millis(2);
+
 /// Maximum wait for the first message of a worker elsewhere. While all workers there are lent, it sends none before it
 /// has a run.
 const MAX_SILENCE: Duration = Duration::from_secs(5);
@@ -147,6 +151,17 @@ impl WorkerProcess {
     /// The exit status, if the process has ended.
     pub(super) fn status(&mut self) -> Option<ExitStatus> {
         self.child.as_mut()?.try_wait().ok()?
+    }
+
+    /// The exit status of a worker that has closed its connection, if it ends soon.
+    pub(super) async fn ended(&mut self) -> Option<ExitStatus> {
+        for _ in 0..STATUS_TRIES {
+            if let Some(status) = self.status() {
+                return Some(status);
+            }
+            tokio::time::sleep(STATUS_PAUSE).await;
+        }
+        None
     }
 
     /// Describes how the process has ended, as the rest of a sentence; `None` if the status is not

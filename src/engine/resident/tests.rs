@@ -46,6 +46,34 @@ fn memory_that_others_touch_is_not_blamed_on_a_run() {
     drop((within, beyond));
 }
 
+/// It may hold that until the process ends: each check would stop it again, or another run in its place.
+#[test]
+fn v_652_what_an_abandoned_run_holds_stops_no_run() {
+    let statm = tempfile::NamedTempFile::new().unwrap();
+    let (mut guard, abandoned) = guard_of(16 << 20);
+    guard.statm = Some(statm.reopen().unwrap());
+    guard.state.lock().baseline = 0;
+    let check = |resident: usize, at: Instant| {
+        std::fs::write(statm.path(), format!("0 {:020} 0", resident / guard.page_bytes)).unwrap();
+        guard.check(at);
+    };
+    abandoned.abandon();
+    let held = vec![1_u8; SLACK_BYTES + (256 << 20)];
+    let began = Instant::now();
+    check(held.len(), began);
+    assert_eq!(abandoned.reason(), None, "it has stopped, as far as it can");
+    let stop = Arc::new(Stop::default());
+    let (limit, thread) = (16 << 20, rustix::thread::gettid());
+    let entry = Entry { limit, stop: Arc::clone(&stop), thread, faults_before: own_faults() };
+    guard.state.lock().runs.push(Arc::new(entry));
+    let touched = vec![1_u8; 24 << 20];
+    check(held.len() + touched.len(), began + INTERVAL);
+    assert_eq!(stop.reason(), None, "the other one holds the memory");
+    check(1 << 50, began + 2 * INTERVAL);
+    assert_eq!((stop.reason(), abandoned.reason()), (Some(StopReason::Memory), None));
+    drop((held, touched));
+}
+
 #[test]
 fn a_thread_counts_its_own_faults() {
     let before = own_faults();

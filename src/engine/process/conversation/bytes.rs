@@ -34,6 +34,17 @@ impl Conversation {
         true
     }
 
+    /// Reads what has arrived, and returns whether anything has.
+    pub(super) fn read_arrived(&mut self) -> bool {
+        match recv(&self.stream, self.worker.decoder.space(), RecvFlags::DONTWAIT) {
+            Ok((count, _)) => {
+                self.worker.decoder.filled(count);
+                count > 0
+            }
+            Err(_nothing) => false,
+        }
+    }
+
     pub(super) fn read(&mut self) -> io::Result<usize> {
         let count = self.stream.try_read(self.worker.decoder.space())?;
         self.worker.decoder.filled(count);

@@ -2,7 +2,7 @@ use tokio::runtime::Handle;
 
 use super::*;
 use crate::engine::process::WorkerProgram;
-use crate::engine::process::tests::impostor::{DEAF, deaf};
+use crate::engine::process::tests::impostor::{DEAF, deaf, ended};
 use crate::engine::process::tests::{MARK, WORKER, program};
 use crate::engine::process::workers::WorkerOptions;
 use crate::run::context::{ExecutionContext, RunEnvironment};
@@ -53,4 +53,18 @@ async fn a_worker_that_cannot_start_is_heard_although_it_cannot_be_written_to() 
     conversation.start(&host, SOURCE, true).unwrap();
     let event = conversation.listen(&host).await;
     assert!(matches!(event, Event::Ended(RunEnd::NoWorker(problem)) if problem == DEAF));
+}
+
+/// It cannot be written to. What it has said before, such as that it was stopped for its memory, is the end of the run.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_message_of_a_worker_that_has_ended_is_heard() {
+    let (engine, host) = (engine(ended()), host());
+    let worker = engine.workers.acquire(&None).await.unwrap();
+    let count = engine.workers.count_run();
+    let mut conversation = Conversation::new(worker, None, &host, 1, count).unwrap();
+    conversation.start(&host, SOURCE, true).unwrap();
+    assert!(matches!(conversation.listen(&host).await, Event::Surveyed(..)));
+    while !conversation.describe_end().await.contains("exit status") {}
+    conversation.proceed().unwrap();
+    assert!(matches!(conversation.listen(&host).await, Event::Ended(RunEnd::Done(_))));
 }

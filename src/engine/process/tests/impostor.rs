@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::{Stage, WATCHDOG, argument_after, code, program, text};
 use crate::engine::process::frames::{self, Decoder, RunNumber};
 use crate::engine::process::wire::{self, Done, FromWorker, PROTOCOL, Reply, ToWorker};
-use crate::engine::process::{WorkerProgram, own_socket};
+use crate::engine::process::{WorkerProgram, end_process, own_socket};
 use crate::run::context::RunEnvironment;
 use crate::run::limits::Limits;
 use crate::run::result::{ErrorCode, ExecuteResult, Outcome};
@@ -25,6 +25,11 @@ pub(in crate::engine::process) const DEAF: &str = "it lacks everything";
 /// That process.
 pub(in crate::engine::process) fn deaf() -> WorkerProgram {
     program(IMPOSTOR, &format!("{MARK}failed-deaf"), 1)
+}
+
+/// A process that has ended, with a last message, before it is told that its run may go on.
+pub(in crate::engine::process) fn ended() -> WorkerProgram {
+    program(IMPOSTOR, &format!("{MARK}surveyed-ended"), 1)
 }
 
 /// Not a test: the process, if this program was started as one.
@@ -108,6 +113,12 @@ impl Impostor {
         if kind == "surveyed-at-once" {
             // Before the executor has said that the run may go on.
             return self.send(run, &surveyed());
+        }
+        if kind == "surveyed-ended" {
+            // Not together with the survey, with which it would be read.
+            std::thread::sleep(Duration::from_millis(100));
+            self.end(run, "1");
+            end_process();
         }
         let ToWorker::Proceed = self.receive(run) else { panic!("the run does not go on") };
         match kind {

@@ -128,22 +128,18 @@ async fn v_640_a_worker_whose_run_does_not_come_is_ended() {
     assert!(matches!(lent, Err(LentError::Bound("no run came in time"))), "{lent:?}");
 }
 
-/// It ends with the code for that, and not as a worker that has crashed.
-#[tokio::test(flavor = "multi_thread")]
-async fn v_651_a_run_that_uses_more_memory_than_is_lent_is_told_so() {
+/// The code with which a run ends that does this, and for which its worker is ended.
+async fn code_of(source: &str) -> ErrorCode {
     let lent = lent();
     let (near, far) = duplex(64 << 10);
     let lending = lent.lend(far, MAX_IDLE_TIME, |_depth| ready(Some(())));
     let executing = async {
         let mut executor = Executor::new(near);
         executor.greet().await;
-        let source = "// hostile: memory-bomb\nreturn 1".to_owned();
-        let start = Start { source, ..Start::of_test(RUN.0, 0) };
+        let start = Start { source: source.to_owned(), ..Start::of_test(RUN.0, 0) };
         executor.send(&ToWorker::Start(Box::new(start))).await;
         let FromWorker::Surveyed { .. } = executor.receive(RUN).await else { panic!("no survey") };
-        let mut proceed = Vec::new();
-        frames::append(&mut proceed, RUN, &ToWorker::Proceed, 1 << 10).unwrap();
-        executor.stream.write_all(&proceed).await.unwrap();
+        executor.send_in_run(RUN, &ToWorker::Proceed).await;
         loop {
             match executor.receive(RUN).await {
                 FromWorker::Done(done) => break done.outcome(&Limits::default(), &[]).unwrap(),
@@ -152,10 +148,23 @@ async fn v_651_a_run_that_uses_more_memory_than_is_lent_is_told_so() {
             }
         }
     };
-    let (lent, outcome) = tokio::join!(lending, executing);
+    let both = async { tokio::join!(lending, executing) };
+    let (lent, outcome) = timeout(WATCHDOG, both).await.expect("it is ended");
     assert!(matches!(lent, Err(LentError::Bound(_))), "{lent:?}");
     let Outcome::Failed(error) = outcome else { panic!("{outcome:?}") };
-    assert_eq!(error.code, ErrorCode::MemoryLimit, "{error:?}");
+    error.code
+}
+
+/// It ends with the code for that, and not as a worker that has crashed.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_651_a_run_that_uses_more_memory_than_is_lent_is_told_so() {
+    assert_eq!(code_of("// hostile: memory-bomb\nreturn 1").await, ErrorCode::MemoryLimit);
+}
+
+/// Only this side sees the exit status of the worker.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_650_a_run_elsewhere_over_its_memory_that_waits_for_its_executor_has_its_own_code() {
+    assert_eq!(code_of("// hostile: stuck-waiting\nreturn 1").await, ErrorCode::MemoryLimit);
 }
 
 #[tokio::test(flavor = "multi_thread")]
