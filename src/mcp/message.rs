@@ -71,17 +71,16 @@ impl<'a> IncomingMessage<'a> {
 /// Answers a request of the server that no other code answers: `ping` with a result, everything else with an error,
 /// because this client offers no capability for it. `None` if the request's id cannot be echoed.
 pub(crate) fn answer_to(method: &str, id: &RawValue) -> Option<Value> {
-    // The id is echoed unchanged, so it must be a valid id.
+    // The id is echoed unchanged, so it must be a valid id. A number may have a form of one and be none: `1e999`.
     let is_id =
         id.get().len() <= 256 && matches!(id.get().as_bytes().first(), Some(b'"' | b'-' | b'0'..=b'9'));
-    is_id.then(|| {
-        if method == "ping" {
-            json!({ "jsonrpc": "2.0", "id": id, "result": {} })
-        } else {
-            let message = "this client does not support it";
-            let error = json!({ "code": ErrorCode::METHOD_NOT_FOUND.0, "message": message });
-            json!({ "jsonrpc": "2.0", "id": id, "error": error })
-        }
+    let id: Value = is_id.then(|| serde_json::from_str(id.get()).ok()).flatten()?;
+    Some(if method == "ping" {
+        json!({ "jsonrpc": "2.0", "id": id, "result": {} })
+    } else {
+        let message = "this client does not support it";
+        let error = json!({ "code": ErrorCode::METHOD_NOT_FOUND.0, "message": message });
+        json!({ "jsonrpc": "2.0", "id": id, "error": error })
     })
 }
 

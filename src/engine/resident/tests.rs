@@ -66,7 +66,8 @@ fn v_652_what_an_abandoned_run_holds_stops_no_run() {
     let (limit, thread) = (16 << 20, rustix::thread::gettid());
     let entry = Entry { limit, stop: Arc::clone(&stop), thread, faults_before: own_faults() };
     guard.state.lock().runs.push(Arc::new(entry));
-    let touched = vec![1_u8; 24 << 20];
+    // Large enough that the allocator maps new memory for it.
+    let touched = vec![1_u8; 64 << 20];
     check(held.len() + touched.len(), began + INTERVAL);
     assert_eq!(stop.reason(), None, "the other one holds the memory");
     check(1 << 50, began + 2 * INTERVAL);

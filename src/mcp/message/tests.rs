@@ -23,3 +23,15 @@ fn numbers_that_json_does_not_have_are_null() {
     assert_eq!(message.marked_result(text).unwrap().get(), r#"{"x":0E-7001}"#);
     assert!(IncomingMessage::parse(b"{NaN", &mut None).is_err());
 }
+
+/// Found by the fuzzer: a number that no tree can hold has the form of an id.
+#[test]
+fn v_653_a_request_whose_id_cannot_be_repeated_is_not_answered() {
+    let answer = |id: &str| answer_to("ping", &RawValue::from_string(id.to_owned()).unwrap());
+    for id in ["1e999", "-1e400", "null", "[1]"] {
+        assert_eq!(answer(id), None, "{id}");
+    }
+    for id in ["7", "-1", "\"a\""] {
+        assert_eq!(answer(id).map(|answer| answer["id"].to_string()), Some(id.to_owned()));
+    }
+}
