@@ -97,7 +97,7 @@ fn the_system_is_used_by_few_modules() {
                 "src/nats/seal.rs",
                 "src/nats/server.rs",
                 // `/proc` of worker processes, and their control groups.
-                "src/engine/process/resources.rs",
+                "src/engine/process/workers/start.rs",
                 "src/engine/process/group.rs",
                 "src/machine.rs",
                 // The names in a directory.

@@ -267,7 +267,7 @@ fn difference(old: &str, new: &str) -> String {
         lines
     };
     let (gone, added) = (more(old, &counted(new)), more(new, &counted(old)));
-    let mut text = format!("{} lines are new, {} are gone\n", added.len(), gone.len());
+    let mut text = format!("lines: {} new, {} gone\n", added.len(), gone.len());
     for (sign, lines) in [('+', &added), ('-', &gone)] {
         for line in lines.iter().take(MAX_SHOWN_LINES) {
             text.push_str(&format!("  {sign} {line}\n"));

@@ -138,7 +138,7 @@ async fn a_tool_that_is_called_without_its_server_is_named_with_it() {
     // What the run may not call, or what there is not, is not named.
     let denied = Script::typescript(format!("{known} return await fail({{}})")).deny(["mock.fail"]);
     assert_eq!(hint(&typescript, denied).await, None);
-    let absent = Script::typescript(format!("{known} return await nothing({{}})"));
+    let absent = Script::typescript(format!("{known} return await nowhere({{}})"));
     assert_eq!(hint(&typescript, absent).await, None);
     // A server chooses the messages of its errors.
     let told = format!("{known} await mock.fail({{ message: 'no server `echo`' }})");
