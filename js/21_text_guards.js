@@ -685,7 +685,7 @@ replace(StringPrototype, "normalize", (original) => ({
 // --- keys ---------------------------------------------------------------------------------------
 
 // String objects and typed arrays have a key for each element, which V8 makes natively.
-function checkKeys(name, value) {
+export function checkKeys(name, value) {
   let count = 0;
   if (typeof value === "string") {
     count = value.length;

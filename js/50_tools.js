@@ -1,6 +1,7 @@
 // The functions with which a script finds and calls tools.
 
 import { core, primordials } from "ext:core/mod.js";
+import { checkKeys } from "ext:cx/21_text_guards.js";
 import { fromJson, toArguments } from "ext:cx/30_json.js";
 import { McpToolError, toolError } from "ext:cx/40_errors.js";
 import { remember } from "ext:cx/42_answers.js";
@@ -110,6 +111,7 @@ function callOptions(options) {
       }; a tool takes all its arguments in one object`,
     );
   }
+  checkKeys("the options of a call", options);
   const keys = ObjectKeys(options);
   for (let index = 0; index < keys.length; index++) {
     if (!CALL_OPTIONS[keys[index]]) {
@@ -424,6 +426,7 @@ function maxParallel(options) {
   if (options !== undefined && options !== null && typeof options !== "object") {
     throw new TypeError(`call_tools takes its options as an object, as in { max_parallel: 5 }: a ${typeof options}`);
   }
+  checkKeys("the options of call_tools", options);
   const keys = options === undefined || options === null ? [] : ObjectKeys(options);
   for (let index = 0; index < keys.length; index++) {
     if (keys[index] !== "max_parallel" && keys[index] !== "maxParallel") {

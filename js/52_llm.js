@@ -1,6 +1,7 @@
 // `llm`: a script's questions to a language model.
 
 import { primordials } from "ext:core/mod.js";
+import { checkKeys } from "ext:cx/21_text_guards.js";
 import { toJson } from "ext:cx/30_json.js";
 import { name, orInvalid, query } from "ext:cx/50_tools.js";
 
@@ -24,6 +25,7 @@ function checkOptions(options, example = "{ maxTokens: 200 }") {
     const type = isArray ? "an array" : `a ${typeof options}`;
     throw new TypeError(`the options must be an object, as in ${example}: ${type}`);
   }
+  checkKeys("the options", options);
   return options ?? { __proto__: null };
 }
 

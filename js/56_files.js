@@ -120,7 +120,10 @@ function contentOf(data) {
 }
 
 async function write(path, data, flag) {
-  await ask("open", { op: "writeFile", path: pathOf(path), ...contentOf(data), flag: String(flag) });
+  if (typeof flag !== "string") {
+    throw new TypeError(`fs: expected the flag as a text such as "a", found ${typeof flag}`);
+  }
+  await ask("open", { op: "writeFile", path: pathOf(path), ...contentOf(data), flag });
 }
 
 function kinds(target, kind) {
@@ -209,7 +212,11 @@ const functions = {
     await ask("access", { op: "access", path: pathOf(path), write: typeof mode === "number" && (mode & 2) !== 0 });
   },
   async truncate(path, size) {
-    await ask("truncate", { op: "truncate", path: pathOf(path), size: size ?? 0 });
+    const length = size ?? 0;
+    if (typeof length !== "number") {
+      throw new TypeError(`fs.truncate: expected the length in bytes as a number, found ${typeof length}`);
+    }
+    await ask("truncate", { op: "truncate", path: pathOf(path), size: length });
   },
 };
 

@@ -92,10 +92,12 @@ pub(crate) fn not_json(error: &serde_json::Error) -> ScriptError {
 #[cfg(test)]
 mod tests {
     use tokio::runtime::Handle;
+    use tokio::sync::watch;
 
     use super::*;
     use crate::run::context::{ExecutionContext, RunEnvironment};
     use crate::run::limits::Limits;
+    use crate::run::limits::in_force::RunLimits;
     use crate::run::script::Script;
 
     #[test]
@@ -127,5 +129,14 @@ mod tests {
             hint(StopReason::Cpu, Limits::CEILING),
             "waiting for tools is free; look for a loop that does not end"
         );
+        // The maximum is the operator's, which may be lower than any other.
+        let (max, empty) = (Limits::default(), RunEnvironment::empty(Limits::default(), Handle::current()));
+        let limits = RunLimits::new(max, max, watch::Sender::new(max).subscribe());
+        let environment = RunEnvironment { limits, ..empty };
+        let context = ExecutionContext::new(Script::typescript("source"), environment);
+        for reason in [StopReason::Timeout, StopReason::Cpu] {
+            let hint = stopped(Some(reason), &context).hint.unwrap();
+            assert!(!hint.contains(MORE_TIME), "{hint}");
+        }
     }
 }

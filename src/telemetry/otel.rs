@@ -205,3 +205,22 @@ fn batches(options: &OpenTelemetryOptions) -> BatchConfig {
 fn invalid(problem: &str) -> Error {
     Error::InvalidOptions { option: OptionName::OpenTelemetry, problem: problem.to_owned() }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Otherwise the SDK would read the variables again, without the bounds of `config/open_telemetry.rs`.
+    #[test]
+    fn batches_have_the_bounds_of_the_options() {
+        let options = OpenTelemetryOptions {
+            max_queued_spans: Some(7),
+            span_interval: Some(Duration::from_millis(11)),
+            ..OpenTelemetryOptions::default()
+        };
+        let used = format!("{:?}", batches(&options));
+        assert!(used.contains("max_queue_size: 7,") && used.contains("scheduled_delay: 11ms,"), "{used}");
+    }
+}

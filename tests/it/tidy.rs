@@ -44,6 +44,11 @@ fn is_below(path: &Path, module: &str) -> bool {
 /// A test that reads its suite.
 const CONFORMANCE: &str = "src/engine/typescript/transpile/tests/conformance.rs";
 
+/// Whether a file of `src` has tests only.
+fn is_of_tests(path: &Path) -> bool {
+    path.ends_with("tests.rs") || path.components().any(|part| part.as_os_str() == "tests")
+}
+
 /// Items of the standard library, and macros that print, which only few files may use.
 #[test]
 fn the_system_is_used_by_few_modules() {
@@ -125,7 +130,7 @@ fn the_system_is_used_by_few_modules() {
         (&["io::stdout"], &["src/bin/cx/output.rs", "src/bin/cx/terminal.rs", "src/bin/cx/writer.rs"]),
     ];
     for path in files("src", ".rs") {
-        if path.ends_with("tests.rs") {
+        if is_of_tests(&path) {
             continue;
         }
         let code = code(&path);
@@ -194,8 +199,7 @@ fn names_say_which_one_is_meant() {
         ["End", "Ended", "Ending", "Envelope", "Gate", "Known", "Place", "Problem", "Session", "State"];
     let mut seen = 0;
     for path in files("src", ".rs") {
-        let is_test = path.ends_with("tests.rs") || path.components().any(|part| part.as_os_str() == "tests");
-        if is_test {
+        if is_of_tests(&path) {
             continue;
         }
         let tokens = product_tokens(&fs::read_to_string(root().join(&path)).unwrap());

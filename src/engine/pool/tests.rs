@@ -54,6 +54,8 @@ pub(super) struct FakeShared {
     /// The niceness of the thread at the end of each run.
     niceness: Mutex<Vec<i32>>,
     pub(super) hanging: AtomicUsize,
+    /// Number of runs that hung and found at their end that they had been abandoned.
+    abandoned: AtomicUsize,
     /// Number of instances whose creation fails, and of threads that are refused.
     pub(super) failing_instances: AtomicUsize,
     pub(super) failing_threads: AtomicUsize,
@@ -155,7 +157,12 @@ impl Instance<Fake> for FakeInstance {
 
     async fn execute(&mut self, host: &Arc<dyn RunHost>, source: &str, (): ()) -> Outcome {
         match source {
-            "hang" => self.fake.block(),
+            "hang" => {
+                self.fake.block();
+                if self.stop.is_abandoned() {
+                    self.fake.shared.abandoned.fetch_add(1, Ordering::Relaxed);
+                }
+            }
             "leave" => self.panics = true,
             "compute" => {
                 let (before, until) = (niceness(), Instant::now() + TOO_LONG);
@@ -331,6 +338,8 @@ async fn v_262_hung_workers_that_come_back_are_workers() {
     assert_eq!(code(&stage.run("1", TOO_LONG).await), Some(ErrorCode::EngineUnavailable));
     stage.fake.release();
     stage.until(|stats| stats.hung == 0).await;
+    // Their guards of memory know that, too (threat 652).
+    assert_eq!(stage.fake.shared.abandoned.load(Ordering::Relaxed), MAX_HUNG_WORKERS + 1);
     assert!(stage.pool.stats().takes_runs());
     assert_eq!(code(&stage.run("1", TOO_LONG).await), None);
 }

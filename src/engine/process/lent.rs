@@ -396,3 +396,29 @@ where
     while stream.read(&mut buffer).await? > 0 {}
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::task::Poll;
+
+    use super::*;
+
+    /// The rest of a large run stays in the connection until it is admitted.
+    #[tokio::test]
+    async fn a_run_that_waits_for_a_permit_takes_little_memory() {
+        let (sent, mut head, mut polls) = (vec![1_u8; 4 * MAX_EARLY], Vec::new(), 0);
+        // It is polled before each part is read: after more than all parts the run is admitted.
+        let admitting = poll_fn(|context| {
+            polls += 1;
+            if polls > 8 * MAX_EARLY / CHUNK {
+                return Poll::Ready(Some(()));
+            }
+            context.waker().wake_by_ref();
+            Poll::Pending
+        });
+        let admission = admit_while_open(admitting, &mut &sent[..], &mut head).await.unwrap();
+        assert!(matches!(admission, Admission::Admitted(())), "all of it was read");
+        assert_eq!(head.len(), MAX_EARLY);
+    }
+}

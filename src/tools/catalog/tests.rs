@@ -227,6 +227,21 @@ async fn a_list_that_does_not_hold_any_more_is_used_while_the_server_is_asked() 
     eventually("the new list", async || names(&second).await == ["new"]).await;
 }
 
+/// Whoever does not ask for what is missing gets it a little later.
+#[tokio::test]
+async fn a_partial_list_is_used_while_the_server_is_asked() {
+    let disk = Disk::new();
+    let fake = Fake::offering(&["plain"]);
+    let list = fake.list.lock().take().map(Arc::unwrap_or_clone).unwrap();
+    *fake.list.lock() = Some(Arc::new(ToolList { with_elicitation: Some(false), ..list }));
+    names(&disk.process(&fake)).await;
+    fake.may_ask.store(true, Ordering::SeqCst);
+    fake.offer(&["plain", "asks"], "does it", None);
+    let second = disk.process(&fake);
+    assert_eq!(names(&second).await, ["plain"]);
+    eventually("the longer list", async || names(&second).await == ["plain", "asks"]).await;
+}
+
 #[tokio::test]
 async fn a_server_that_fails_leaves_the_list_from_before_and_a_warning() {
     let disk = Disk::new();

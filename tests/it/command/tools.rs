@@ -137,6 +137,14 @@ fn a_tool_is_shown_by_the_names_that_scripts_have() {
     }
     let (_, said, status) = place.prints(&["tools", "show", "oddOne.showTimes"]);
     assert!(status == 2 && said.contains("did you mean `"), "{said}");
+    // What scripts may not use is not shown by any name.
+    let config = place.0.path().join("CONFIG/cx");
+    std::fs::create_dir_all(&config).unwrap();
+    std::fs::write(config.join("config.json"), r#"{ "deny": ["odd-one.show_time"] }"#).unwrap();
+    for name in names {
+        let (out, _, status) = place.prints(&["tools", "show", name]);
+        assert_eq!((out.as_str(), status), ("", 2), "{name}");
+    }
 }
 
 /// Threat 397.

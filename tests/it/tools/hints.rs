@@ -153,6 +153,12 @@ async fn a_script_whose_last_expression_is_lost_is_told_so() {
         (&typescript, Script::typescript("if (input) return 1;\nconst a = { b: 2 };\na.b"), 1),
         (&python, Script::python("if inputs:\n    return 1\na = {'b': 2}\na"), 1),
         (&typescript, Script::typescript("if (input) return 1;\nawait mock.echo({})"), 0),
+        // One that prints has its result in the output.
+        (
+            &typescript,
+            Script::typescript("if (input) return 1;\nconst a = { b: 2 };\nconsole.log(a);\na.b"),
+            0,
+        ),
     ];
     for (executor, script, expected) in scripts {
         let result = executor.run(script).await.unwrap();

@@ -70,9 +70,11 @@ mod tests {
     #[test]
     fn names_are_bounded() {
         let mut earlier = EarlierNames::default();
+        // Before there are as many as are remembered.
+        earlier.add(&"a".repeat(MAX_NAME + 1));
+        assert!(earlier.0.is_empty());
         let many: String = (0..2 * MAX_NAMES).map(|at| format!("name{at} ")).collect();
         earlier.add(&many);
-        earlier.add(&"a".repeat(MAX_NAME + 1));
         assert_eq!(earlier.0.len(), MAX_NAMES);
     }
 }

@@ -268,7 +268,6 @@ fn old_files_are_removed_and_the_trail_says_so() {
     assert!(found.problems[0].problem.contains("lines before it are missing"), "{found:?}");
 }
 
-/// A clock that was ahead does not make a trail whose files are out of order.
 /// A program that may write to the trail adds no fields to lines of cx, and does not end the writer.
 #[test]
 fn a_line_that_cannot_be_of_the_chain_is_not_continued() {
@@ -289,6 +288,7 @@ fn a_line_that_cannot_be_of_the_chain_is_not_continued() {
     }
 }
 
+/// A clock that was ahead does not make a trail whose files are out of order.
 #[test]
 fn a_clock_that_goes_back_keeps_the_order() {
     let place = Place::new();
