@@ -7,7 +7,7 @@ mod lent;
 mod messages;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -18,13 +18,11 @@ use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 
 use super::processes::Processes;
-use super::sandbox::max_threads;
 use super::workers::{WorkerOptions, WorkerProgram, Workers};
 use crate::engine::engines;
 use crate::engine::pool::Pool;
 use crate::engine::pool::job::Job;
 use crate::json::Json;
-use crate::machine::{self, SandboxFeatures};
 use crate::run::context::RunEnvironment;
 use crate::run::limits::Limits;
 use crate::run::result::{ErrorCode, ExecuteResult, Outcome, Output};
@@ -317,7 +315,6 @@ struct Seen {
     /// Of each thread.
     statuses: Vec<String>,
     limits: String,
-    has_user_namespace: bool,
 }
 
 impl Seen {
@@ -333,13 +330,9 @@ impl Seen {
             let status = |thread: std::io::Result<std::fs::DirEntry>| {
                 std::fs::read_to_string(thread.unwrap().path().join("status")).ok()
             };
-            // Nobody has mapped users of the other namespace.
-            let [own, theirs] = [Path::new("/proc/self"), &process]
-                .map(|process| std::fs::read_to_string(process.join("uid_map")).unwrap());
             *kept.lock() = Self {
                 statuses: threads.filter_map(status).collect(),
                 limits: std::fs::read_to_string(process.join("limits")).unwrap(),
-                has_user_namespace: own != theirs,
             };
         }));
         let environment = RunEnvironment::empty(short(), tokio::runtime::Handle::current());
@@ -372,22 +365,6 @@ async fn v_553_the_kernel_restricts_every_thread_of_a_worker() {
     ] {
         assert_eq!(seen.limit(name), [most, most], "{name}: {}", seen.limits);
     }
-}
-
-/// In a user namespace of its own. Elsewhere a limit would be one of all processes of the user, and the worker keeps
-/// that of its executor.
-#[tokio::test(flavor = "multi_thread")]
-async fn v_687_the_kernel_limits_the_threads_of_a_worker() {
-    let seen = Seen::of_a_worker().await;
-    let counts_alone = seen.has_user_namespace && SandboxFeatures::of_kernel().landlock_abi >= Some(2);
-    let before = rustix::process::getrlimit(rustix::process::Resource::Nproc);
-    let limits = match counts_alone {
-        true => [Some(max_threads(machine::processors()) as u64); 2],
-        false => [before.current, before.maximum],
-    };
-    let expected =
-        limits.map(|limit| limit.map_or_else(|| "unlimited".to_owned(), |limit| limit.to_string()));
-    assert_eq!(seen.limit("Max processes"), expected, "{}", seen.limits);
 }
 
 /// A worker serves runs of one tenant only, one after the other, and each in an isolate of its own.

@@ -337,6 +337,38 @@ fn the_seccomp_profile_is_enough_for_worker_processes() {
     }
 }
 
+/// A worker whose run has ended waits for the next one, confined. Where it has no user namespace of its own, or the
+/// kernel does not count in each, the limit would be one of all processes of the user: there is none.
+#[test]
+fn v_687_the_kernel_limits_the_threads_of_a_worker() {
+    let start = Start::new().config("isolation", json!({ "mode": "process", "runsPerWorker": 100 }));
+    let mut client = start.spawn().shaken();
+    assert_eq!(client.run("return 1")["value"], 1);
+    let file = |process: &str, name: &str| {
+        std::fs::read_to_string(format!("/proc/{process}/{name}")).unwrap_or_default()
+    };
+    let user_namespace = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/user")).ok();
+    let server = client.process().to_string();
+    let processes = std::fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().file_name());
+    let alone: Vec<String> = processes
+        .filter_map(|name| name.into_string().ok())
+        .filter(|process| {
+            let stat = file(process, "stat");
+            let parent = stat.rsplit(')').next().and_then(|fields| fields.split_whitespace().nth(1));
+            parent == Some(&*server) && file(process, "cmdline").starts_with("cx-worker")
+        })
+        .filter(|process| user_namespace(process) != user_namespace(&server))
+        .collect();
+    if alone.is_empty() || cx::SandboxFeatures::of_kernel().landlock_abi < Some(2) {
+        return skipped("workers have no user namespace here, or none in which the kernel counts threads");
+    }
+    let most = 64 + 2 * std::thread::available_parallelism().unwrap().get();
+    let limit = format!("Max processes             {most:<20} {most:<20} processes");
+    let limits: Vec<String> = alone.iter().map(|child| file(child, "limits")).collect();
+    assert!(limits.iter().any(|limits| limits.contains(&limit)), "{limits:?}");
+    client.end();
+}
+
 /// `systemd-analyze` reads the units as systemd does.
 #[test]
 fn the_units_are_valid_and_confined() {
