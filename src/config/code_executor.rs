@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::document::Node;
 use super::error::Finding;
-use super::foreign::{Becomes, Foreign, ForeignSetting, Program, always, is_off, is_on, limit, never};
+use super::foreign::{Becomes, Foreign, Program, always, is_off, is_on, limit, never, setting};
 use super::limits::LimitRole;
 use super::parsed::Settings;
 use super::reader::At;
@@ -185,10 +185,6 @@ const LLM_PROVIDER: Becomes = Becomes::Key("llm.provider", sampling::provider);
 const LLM_URL: Becomes = Becomes::Key("llm.url", sampling::base_url);
 
 const LLM_CONTENT_FILTER: Becomes = Becomes::Key("llm.contentFilter", content_filter);
-
-const fn setting(name: &'static str, becomes: Becomes) -> ForeignSetting {
-    ForeignSetting { name, becomes }
-}
 
 /// Whether the program looks for its file at this path.
 pub(super) fn is_its_path(path: &Path) -> bool {

@@ -2,8 +2,8 @@
 
 use super::document::{Content, Node};
 use super::error::Finding;
-use super::foreign::{Becomes, ForeignSetting, Program, never};
-use super::limits::{LimitKey, LimitRole, LimitSetting};
+use super::foreign::{Becomes, Program, never, set_limit, setting};
+use super::limits::LimitRole;
 use super::parsed::Settings;
 use super::reader::At;
 
@@ -34,14 +34,10 @@ pub(super) static VARIABLES: Program = Program {
     ],
 };
 
-const fn setting(name: &'static str, becomes: Becomes) -> ForeignSetting {
-    ForeignSetting { name, becomes }
-}
-
 /// A wall-clock time in seconds.
 fn seconds(at: &At<'_>, role: LimitRole, settings: &mut Settings) -> Result<(), Finding> {
     let seconds = at.number(1, MAX_SECONDS, "seconds")?;
-    set(at, "timeoutMs", seconds * 1_000, role, settings);
+    set_limit(at, "timeoutMs", seconds * 1_000, role, settings);
     Ok(())
 }
 
@@ -60,16 +56,8 @@ fn memory(at: &At<'_>, settings: &mut Settings) -> Result<(), Finding> {
     };
     let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(factor));
     let bytes = bytes.filter(|bytes| *bytes > 0).ok_or_else(unexpected)?;
-    set(at, "memoryBytes", bytes, LimitRole::Both, settings);
+    set_limit(at, "memoryBytes", bytes, LimitRole::Both, settings);
     Ok(())
-}
-
-/// Sets a limit to the nearest value that it can have.
-fn set(at: &At<'_>, name: &str, value: u64, role: LimitRole, settings: &mut Settings) {
-    if let Some(key) = LimitKey::named(name) {
-        let value = value.clamp(key.min, key.max);
-        settings.limits.push(LimitSetting { key, value, role, location: at.node.location });
-    }
 }
 
 /// Whether a value asks for the text that answers have anyway.

@@ -25,6 +25,10 @@ pub(super) struct ForeignSetting {
     pub(super) becomes: Becomes,
 }
 
+pub(super) const fn setting(name: &'static str, becomes: Becomes) -> ForeignSetting {
+    ForeignSetting { name, becomes }
+}
+
 /// The counterpart of a setting.
 #[derive(Debug)]
 pub(super) enum Becomes {
@@ -164,10 +168,18 @@ pub(super) fn limit(
     settings: &mut Settings,
 ) -> Result<(), Finding> {
     if let Some(key) = LimitKey::named(name) {
-        let value = at.number(key.min.min(1), u64::from(u32::MAX), key.unit)?.clamp(key.min, key.max);
-        settings.limits.push(LimitSetting { key, value, role, location: at.node.location });
+        let value = at.number(key.min.min(1), u64::from(u32::MAX), key.unit)?;
+        set_limit(at, name, value, role, settings);
     }
     Ok(())
+}
+
+/// Sets a limit to the nearest value that it can have.
+pub(super) fn set_limit(at: &At<'_>, name: &str, value: u64, role: LimitRole, settings: &mut Settings) {
+    if let Some(key) = LimitKey::named(name) {
+        let value = value.clamp(key.min, key.max);
+        settings.limits.push(LimitSetting { key, value, role, location: at.node.location });
+    }
 }
 
 /// Every value counts as lost.

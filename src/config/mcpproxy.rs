@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::document::{Content, Node};
 use super::error::Finding;
-use super::foreign::{Becomes, ForeignSetting, Program, always, is_off, is_on, limit, never};
+use super::foreign::{Becomes, Program, always, is_off, is_on, limit, never, setting};
 use super::limits::LimitRole;
 use super::mcpproxy_entry::{MAX_CALLS, MAX_CONNECT_TIME, MAX_QUEUE_TIME};
 use super::parsed::Settings;
@@ -164,10 +164,6 @@ pub(super) static FILE: Program = Program {
         setting("mcpServers[].updated", Becomes::Nothing(always)),
     ],
 };
-
-const fn setting(name: &'static str, becomes: Becomes) -> ForeignSetting {
-    ForeignSetting { name, becomes }
-}
 
 /// Whether the file is the program's: its servers are a list, or it has a key with `_`, which no key of cx contains.
 pub(super) fn is_its_content(root: &Node) -> bool {

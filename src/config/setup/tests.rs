@@ -309,6 +309,13 @@ fn v_616_servers_of_thousands_of_directories_are_bounded() {
     }
 }
 
+fn choose_all_servers(survey: &Survey, choices: &mut Choices) {
+    let servers = survey.lists().flat_map(|(list, servers)| {
+        servers.iter().map(move |server| (list.clone(), server.name.clone())).collect::<Vec<_>>()
+    });
+    choices.servers = servers.collect();
+}
+
 /// One more, and cx would refuse the whole file.
 #[test]
 fn v_616_cx_gets_no_more_servers_than_it_can_have() {
@@ -327,10 +334,7 @@ fn v_616_cx_gets_no_more_servers_than_it_can_have() {
     );
     let mut choices = Choices::new("cx");
     choices.clients = survey.clients.iter().map(|client| client.name.to_owned()).collect();
-    let servers = survey.lists().flat_map(|(list, servers)| {
-        servers.iter().map(move |server| (list.clone(), server.name.clone())).collect::<Vec<_>>()
-    });
-    choices.servers = servers.collect();
+    choose_all_servers(&survey, &mut choices);
     choices.take_out = true;
     let plan = Plan::new(&survey, &choices).unwrap();
     let placed = plan.servers.iter().filter(|server| server.name_in_cx.is_some()).count();
@@ -359,10 +363,7 @@ fn a_server_with_two_names_is_one_server() {
         Environment::from_variables([("HOME", home.path().to_str().unwrap())]),
     );
     let mut choices = Choices::new("cx");
-    let servers = survey.lists().flat_map(|(list, servers)| {
-        servers.iter().map(move |server| (list.clone(), server.name.clone())).collect::<Vec<_>>()
-    });
-    choices.servers = servers.collect();
+    choose_all_servers(&survey, &mut choices);
     let plan = Plan::new(&survey, &choices).unwrap();
     let placed: Vec<(&str, &str)> = plan
         .servers

@@ -135,16 +135,21 @@ fn checkers(place: &Place) -> String {
     format!("{}:{}", bin.display(), std::env::var("PATH").unwrap())
 }
 
+/// Checks a script with the type checkers. Returns what is said and the exit status.
+fn check_types(place: &Place) -> impl Fn(&str, &str) -> (String, Option<i32>) {
+    let path = checkers(place);
+    move |name, text| {
+        write(place, name, text);
+        let output = cx(place.0.path(), &["check", "--types", name]).env("PATH", &path).output().unwrap();
+        (String::from_utf8_lossy(&output.stderr).into_owned(), output.status.code())
+    }
+}
+
 /// A type checker knows neither the globals and modules of scripts nor their top level by itself.
 #[test]
 fn what_scripts_may_do_is_no_error_of_a_type_checker() {
     let place = place();
-    let path = checkers(&place);
-    let check = |name: &str, text: &str| {
-        write(&place, name, text);
-        let output = cx(place.0.path(), &["check", "--types", name]).env("PATH", &path).output().unwrap();
-        (String::from_utf8_lossy(&output.stderr).into_owned(), output.status.code())
-    };
+    let check = check_types(&place);
     let web = "console.log(1); setTimeout(() => {}, 1);\nconst copy = structuredClone({ a: input });\n\
         for (const [k, v] of new URLSearchParams('a=b')) console.log(k, v, copy);\n\
         const r = await fetch('https://a.b', { signal: AbortSignal.timeout(5) });\n\
@@ -175,12 +180,7 @@ fn what_scripts_may_do_is_no_error_of_a_type_checker() {
 #[test]
 fn types_are_checked_by_the_real_type_checkers() {
     let place = place();
-    let path = checkers(&place);
-    let check = |name: &str, text: &str| {
-        write(&place, name, text);
-        let output = cx(place.0.path(), &["check", "--types", name]).env("PATH", &path).output().unwrap();
-        (String::from_utf8_lossy(&output.stderr).into_owned(), output.status.code())
-    };
+    let check = check_types(&place);
     let (said, status) =
         check("good.ts", "const n: number = 1;\nconst me = await tools.well.echo({ a: n });\nreturn me");
     assert_eq!((said.as_str(), status), ("good.ts: no errors, no warnings\n", Some(0)));

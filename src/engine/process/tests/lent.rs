@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::sync::oneshot;
+use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
 use super::{MARK, WATCHDOG, WORKER, program};
@@ -24,6 +25,14 @@ const DEPTH: usize = 2;
 
 fn lent() -> LentWorkers {
     LentWorkers::new(&program(WORKER, MARK, 1), &[], Limits::default(), 0).unwrap()
+}
+
+/// What the lender and the executor come to, if both end before a hung worker would be noticed.
+async fn both<L, E>(
+    lending: impl Future<Output = L>,
+    executing: impl Future<Output = E>,
+) -> Result<(L, E), Elapsed> {
+    timeout(WATCHDOG, async { tokio::join!(lending, executing) }).await
 }
 
 /// The executor's half of a conversation.
@@ -148,8 +157,7 @@ async fn code_of(source: &str) -> ErrorCode {
             }
         }
     };
-    let both = async { tokio::join!(lending, executing) };
-    let (lent, outcome) = timeout(WATCHDOG, both).await.expect("it is ended");
+    let (lent, outcome) = both(lending, executing).await.expect("it is ended");
     assert!(matches!(lent, Err(LentError::Bound(_))), "{lent:?}");
     let Outcome::Failed(error) = outcome else { panic!("{outcome:?}") };
     error.code
@@ -196,8 +204,7 @@ async fn v_685_a_run_that_waits_for_a_permit_ends_with_its_executor() {
         executor.greet().await;
         executor.start_run(DEPTH).await;
     };
-    let both = async { tokio::join!(lending, executing) };
-    let (lent, ()) = timeout(WATCHDOG, both).await.expect("the worker is lent to nobody");
+    let (lent, ()) = both(lending, executing).await.expect("the worker is lent to nobody");
     assert!(lent.is_ok(), "{lent:?}");
 }
 
@@ -216,8 +223,7 @@ async fn v_685_a_run_that_has_waited_for_a_permit_is_complete() {
         admit.send(()).unwrap();
         let FromWorker::Surveyed { .. } = executor.receive(RUN).await else { panic!("no survey") };
     };
-    let both = async { tokio::join!(lending, executing) };
-    let (lent, ()) = timeout(WATCHDOG, both).await.expect("the run has not begun");
+    let (lent, ()) = both(lending, executing).await.expect("the run has not begun");
     assert!(lent.is_ok(), "{lent:?}");
 }
 
@@ -240,7 +246,6 @@ async fn a_worker_does_nothing_after_its_last_run() {
         executor.send(&start()).await;
         assert_eq!(executor.stream.read(&mut [0; 1]).await.unwrap(), 0, "it is ready for another run");
     };
-    let both = async { tokio::join!(lending, executing) };
-    let (lent, ()) = timeout(WATCHDOG, both).await.expect("the worker does not end");
+    let (lent, ()) = both(lending, executing).await.expect("the worker does not end");
     assert!(lent.is_ok(), "{lent:?}");
 }
