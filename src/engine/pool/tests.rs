@@ -306,11 +306,25 @@ async fn v_638_a_panic_while_an_instance_is_dropped_costs_its_worker() {
     stage.pool.warm().await;
     for _ in 0..10 {
         assert_eq!(code(&stage.run("leave", TOO_LONG).await), None);
-        // Nothing but the worker itself starts another one now: no run waits.
         tokio::time::timeout(TOO_LONG, stage.pool.warm()).await.expect("another one takes its place");
     }
     assert_eq!(code(&stage.run("1", TOO_LONG).await), None);
     assert_eq!(stage.pool.stats().hung, 0);
+}
+
+/// It does not wait for the watchdog, which would find out some ticks later, and which this pool does not have.
+#[tokio::test]
+async fn v_638_a_worker_whose_instance_panics_when_it_is_dropped_starts_another_one() {
+    let (fake, slots) = (Fake::default(), Arc::new(ComputeSlots::new(1)));
+    let shared = Shared::new(fake.clone(), 1, Duration::from_secs(30), slots);
+    shared.start_thread().unwrap();
+    let stage = Stage { fake, pool: Pool { shared } };
+    stage.pool.warm().await;
+    for _ in 0..10 {
+        assert_eq!(code(&stage.run("leave", TOO_LONG).await), None);
+        tokio::time::timeout(TOO_LONG, stage.pool.warm()).await.expect("another one takes its place");
+    }
+    stage.pool.shared.watchdog.clear();
 }
 
 #[tokio::test]

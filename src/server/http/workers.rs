@@ -194,6 +194,21 @@ mod tests {
 
     use super::*;
 
+    /// Each of these runs waits for the next one.
+    #[tokio::test]
+    async fn v_597_runs_of_each_depth_have_permits_of_their_own() {
+        let permits = Permits::new(1);
+        let mut in_flight = Vec::new();
+        for depth in 0..=MAX_DEPTH {
+            let run = permits.run(depth, MAX_WAIT).now_or_never().flatten();
+            in_flight.push(run.unwrap_or_else(|| panic!("no permit at depth {depth}")));
+        }
+        for depth in 0..=MAX_DEPTH {
+            assert!(permits.run(depth, MAX_WAIT).now_or_never().is_none(), "another permit at depth {depth}");
+        }
+        assert!(permits.run(MAX_DEPTH + 1, MAX_WAIT).await.is_none());
+    }
+
     #[tokio::test]
     async fn v_611_a_worker_whose_run_waits_still_counts() {
         let permits = Permits::new(1);

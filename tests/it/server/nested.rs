@@ -70,17 +70,18 @@ fn lender(count: &str) -> Server {
     Server::start(Start::new().variable("CX_HTTP_TOKEN", TOKEN).arguments(&["--compute", count]))
 }
 
-/// One worker for the run, and one that the executor has asked for ahead of time.
+/// The only worker for runs that nothing has called waits for the scripts that its run calls, one after another, each of
+/// which waits for another one.
 #[test]
 fn v_597_called_scripts_are_executed_by_workers_of_their_own() {
-    let (server, here) = (lender("2"), tempfile::tempdir().unwrap());
+    let (server, here) = (lender("1"), tempfile::tempdir().unwrap());
     save_scripts(here.path());
     std::fs::write(here.path().join("token"), TOKEN).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_cx"))
         .args(["run", "--json", "--timeout", "60s", "--remote", &format!("http://{}", server.address)])
         .arg("--remote-token-file")
         .arg(here.path().join("token"))
-        .args(["-e", CALLS])
+        .args(["-e", "return [await scripts.first({}), await scripts.first({})]"])
         .current_dir(here.path())
         .env("HOME", here.path())
         .env("XDG_STATE_HOME", here.path())
@@ -91,7 +92,7 @@ fn v_597_called_scripts_are_executed_by_workers_of_their_own() {
         .unwrap();
     let result: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
-    assert_eq!(result["value"], returned(), "{result}");
+    assert_eq!(result["value"], json!(["abcd", "abcd"]), "{result}");
 }
 
 /// Requests a worker as an executor does, with the additional lines `more` in the head of the request.

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use cx::{Approval, ApprovalRequest, ErrorCode, Executor, Script, ToolCallStatus, ToolErrorCode};
+use cx::{Approval, ApprovalRequest, ErrorCode, Executor, Limits, Script, ToolCallStatus, ToolErrorCode};
 use serde_json::json;
 
 use crate::support::mock::Mock;
@@ -72,7 +73,7 @@ await second"
 
 /// The record of a call that its script has ended is not one of a call in flight.
 #[tokio::test]
-async fn the_record_of_an_ended_call_says_so() {
+async fn v_600_the_record_of_an_ended_call_says_so() {
     let (executor, _mock) = executor();
     let source = "const controller = new AbortController();
                   const call = tools.mock.hang({}, { signal: controller.signal });
@@ -118,9 +119,8 @@ impl Drop for Open {
     }
 }
 
-/// A call that its script has ended while a person was asked about it is not made, and nobody is asked any more.
-#[tokio::test]
-async fn v_601_the_end_of_a_call_withdraws_its_prompt() {
+/// An executor whose calls of `tool` wait for an answer that nobody gives, and the number of open prompts.
+fn asking(tool: &str) -> (Executor, Mock, Arc<AtomicUsize>) {
     let (mock, open) = (Mock::default(), Arc::<AtomicUsize>::default());
     let asked = Arc::clone(&open);
     let approver = move |_: ApprovalRequest| {
@@ -132,7 +132,14 @@ async fn v_601_the_end_of_a_call_withdraws_its_prompt() {
         }
     };
     let executor =
-        Executor::builder().dispatcher(mock.clone()).ask(["mock.hang"]).approver(approver).build().unwrap();
+        Executor::builder().dispatcher(mock.clone()).ask([tool]).approver(approver).build().unwrap();
+    (executor, mock, open)
+}
+
+/// A call that its script has ended while a person was asked about it is not made, and nobody is asked any more.
+#[tokio::test]
+async fn v_601_the_end_of_a_call_withdraws_its_prompt() {
+    let (executor, mock, open) = asking("mock.hang");
     let source = "const error = await tools.mock.hang({}, { timeoutMs: 50 }).catch((error) => error);
                   return [error.code, error.server, error.tool]";
     let result = executor.run_ts(source).await.unwrap();
@@ -140,4 +147,20 @@ async fn v_601_the_end_of_a_call_withdraws_its_prompt() {
     assert_eq!(result.tool_calls[0].status, ToolCallStatus::Failed(ToolErrorCode::ToolTimeout));
     wait_until(|| open.load(Ordering::SeqCst) == 0).await;
     assert_eq!(mock.calls.load(Ordering::SeqCst), 0);
+}
+
+/// Nobody is asked any more while the run goes on, whose end would withdraw its prompts, too.
+#[tokio::test]
+async fn v_601_the_prompt_of_an_ended_call_does_not_wait_for_the_end_of_its_run() {
+    let (executor, mock, open) = asking("mock.echo");
+    // The second call begins when the first one has ended.
+    let source = "await tools.mock.echo({}, { timeoutMs: 50 }).catch(() => {});
+                  await tools.mock.hang({})";
+    let long = Duration::from_secs(600);
+    let limits = Limits { wall_time: long, answer_time: long, ..Limits::default() };
+    let run = executor.start(Script::typescript(source).limits(limits));
+    let goes_on = || mock.running.load(Ordering::SeqCst) == 1;
+    wait_until(|| goes_on() && open.load(Ordering::SeqCst) == 0).await;
+    assert_eq!(mock.calls.load(Ordering::SeqCst), 1);
+    drop(run);
 }
