@@ -280,6 +280,19 @@ fn cf_184_a_link_in_a_workspace_is_not_followed() {
 }
 
 #[test]
+fn cf_184_a_file_of_the_users_own_may_be_larger_and_has_a_bound() {
+    let file = "home/.config/cx/config.json";
+    let text = r#"{"mcpServers": {"x": {"command": "a"}}}"#;
+    let padded = |bytes: usize| format!("{text}{}", " ".repeat(bytes - text.len()));
+    assert_eq!(chosen(&Place::new().file(file, &padded(16 << 20)).load()), ["x=a"]);
+    let error = Place::new().file(file, &padded((16 << 20) + 1)).load_with(&[]).unwrap_err();
+    assert!(error.to_string().ends_with("is larger than 16 MB"), "{error}");
+    // One of a workspace is no larger than any other.
+    let config = Place::new().file("work/.mcp.json", &padded((1 << 20) + 1)).load();
+    assert_eq!(config.warnings[0].message, "ignored: is larger than 1 MB");
+}
+
+#[test]
 fn cf_187_what_was_shown_is_what_is_trusted() {
     let good = r#"{"mcpServers": {"x": {"command": "good"}}}"#;
     let place = Place::new().file("work/.mcp.json", good);

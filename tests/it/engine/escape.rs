@@ -70,6 +70,17 @@ async fn jc_003_tool_call_in_finally() {
     let mock =
         ends("try { for (;;) {} } finally { await mock.count() }", ONE_SECOND, ErrorCode::Timeout).await;
     assert_eq!(mock.calls.load(Ordering::SeqCst), 0);
+    // V8 does not run that block. It does run what describes an error, again after the termination.
+    let source = "let times = 0;
+        Error.prepareStackTrace = () => {
+            if (times++ === 0) for (;;) {}
+            console.log(call_tool('mock', 'count', {}).error?.code);
+            return '';
+        };
+        null.x";
+    let (result, mock) = attack(source, ONE_SECOND).await;
+    assert_eq!(result.error().map(|error| error.code), Some(ErrorCode::Timeout), "{}", result.to_json());
+    assert_eq!((&*result.printed(), mock.calls.load(Ordering::SeqCst)), ("CANCELLED", 0));
 }
 
 #[tokio::test]
@@ -461,6 +472,9 @@ fn jm_049_huge_return() {
     let report = canary("return 'x'.repeat(2 ** 25)", 10_000, 256);
     assert_eq!(report["hostile"]["error"]["code"], "RESULT_TOO_LARGE", "{report:#}");
     assert!(report["peakMegabytes"].as_u64().unwrap() < 500, "{report:#}");
+    let report = canary("return Array(256).fill('x'.repeat(2 ** 20))", 30_000, 512);
+    assert_eq!(report["hostile"]["error"]["code"], "RESULT_TOO_LARGE", "{report:#}");
+    assert!(report["peakMegabytes"].as_u64().unwrap() < 1_000, "{report:#}");
 }
 
 #[test]
@@ -644,8 +658,7 @@ async fn je_064_065_prototype_setters() {
         return { __proto__: null, a: result.a, ok: blocking.ok, seen }";
     let (result, _) = attack(source, DEFAULT).await;
     let value = result.value().unwrap_or_else(|| panic!("{}", result.to_json()));
-    assert_eq!(value["a"], 1, "{value}");
-    assert_eq!(value["ok"], true, "{value}");
+    assert_eq!(*value, json!({ "a": 1, "ok": true, "seen": 0 }));
 }
 
 #[tokio::test]

@@ -93,10 +93,15 @@ async fn every_way_to_name_a_tool_reaches_the_server() {
             await fault.echo({ n: 2 }),
             await callMCPTool("mcp__fault__echo", { n: 3 }),
             call_tool("fault", "echo", { n: 4 }).result,
+            await tools.fault.echo({ n: 5 }),
+            await tools.mcp__fault__echo({ n: 6 }),
+            await callMCPTool("fault.echo", { n: 7 }),
             await tools.fault.badArguments({}).catch((error) => error.code),
         ];
     "#;
-    let expected = json!([{ "n": 1 }, { "n": 2 }, { "n": 3 }, { "n": 4 }, "INVALID_ARGUMENTS"]);
+    let expected = json!([
+        { "n": 1 }, { "n": 2 }, { "n": 3 }, { "n": 4 }, { "n": 5 }, { "n": 6 }, { "n": 7 }, "INVALID_ARGUMENTS",
+    ]);
     assert_eq!(upstream.value(source).await, expected);
 }
 
