@@ -81,6 +81,7 @@ async fn jc_003_tool_call_in_finally() {
     let (result, mock) = attack(source, ONE_SECOND).await;
     assert_eq!(result.error().map(|error| error.code), Some(ErrorCode::Timeout), "{}", result.to_json());
     assert_eq!((&*result.printed(), mock.calls.load(Ordering::SeqCst)), ("CANCELLED", 0));
+    assert_eq!(result.usage.tool_calls, 0, "{}", result.to_json());
 }
 
 #[tokio::test]
