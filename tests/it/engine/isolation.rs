@@ -122,8 +122,9 @@ async fn built_in_functions_that_cannot_be_interrupted_end_at_the_deadline() {
     assert_eq!(value(&executor.run_ts("return 1 + 1").await.unwrap()), 2);
 }
 
-/// A function that computes in loops of one statement. V8 looks for a termination in a function with more than 60 KB of
-/// bytecode only after a gigabyte of it, which takes such a loop hours: the branch that is never taken makes it that long.
+/// A function that computes in a loop of one statement. In a function of more than 60 KB of bytecode V8 looks for a
+/// termination only after a gigabyte of it, for which such a loop needs hours. A branch that is never taken makes it that
+/// long.
 fn uninterrupted(statement: &str) -> String {
     let never = "x++;".repeat(12_000);
     format!(
