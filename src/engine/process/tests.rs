@@ -66,6 +66,8 @@ pub(super) fn program(worker: &str, mark: &str, runs: u32) -> WorkerProgram {
         program: "/proc/self/exe".into(),
         arguments: ["--exact", worker, "--nocapture", "--test-threads=1", mark].map(str::to_owned).to_vec(),
         requires_sandbox: true,
+        // An impostor of the tests is none.
+        forks: mark == MARK,
         runs,
     }
 }
