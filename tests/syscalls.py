@@ -24,7 +24,8 @@ LINE = re.compile(r"^(\d+) +\d+\.\d+ (?:<\.\.\. )?([a-z0-9_]+)(.*)$")
 
 def after_the_filter(trace):
     """The calls of all threads of each worker after its filter was installed."""
-    processes, confined = {}, set()
+    # `clone` and `clone3` whose result is on a later line, by thread: whether they make a thread.
+    processes, confined, begun = {}, set(), {}
     for line in trace.read_text(errors="replace").splitlines():
         found = LINE.match(line)
         if not found:
@@ -33,10 +34,12 @@ def after_the_filter(trace):
         process = processes.setdefault(thread, thread)
         if name == "seccomp" and "TSYNC" in rest:
             confined.add(process)
-        elif name in ("clone", "clone3", "vfork") and (child := re.search(r"= (\d+)$", rest)):
-            processes[int(child[1])] = process if "CLONE_THREAD" in line else int(child[1])
-        elif name == "clone3" and "resumed" in line and (child := re.search(r"= (\d+)$", rest)):
-            processes[int(child[1])] = process
+        elif name in ("clone", "clone3", "vfork"):
+            is_thread = "CLONE_THREAD" in rest or ("resumed" in line and begun.pop(thread, False))
+            if "unfinished" in rest:
+                begun[thread] = is_thread
+            elif child := re.search(r"= (\d+)$", rest):
+                processes[int(child[1])] = process if is_thread else int(child[1])
         if process in confined and name != "seccomp" and "exited" not in line:
             yield name, rest
 

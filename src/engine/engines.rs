@@ -409,6 +409,7 @@ pub(crate) fn work((socket, closed): (std::os::fd::OwnedFd, std::io::Result<()>)
             Err(error) => newborn.fail(&error.to_string()),
         }
     }
+    typescript::use_one_thread();
     match typescript::engine(&options) {
         Ok(engine) => newborn.serve(engine),
         Err(error) => newborn.fail(&error.to_string()),

@@ -32,6 +32,17 @@ pub(crate) trait Engine: Send + Sync + Sized + 'static {
     /// Why the instance could not be made, as text.
     fn make(&self) -> impl Future<Output = Result<Self::Instance, String>>;
 
+    /// Replaces the random numbers of an instance that was made before its process was forked, and that the other process
+    /// has, too. Called on the instance's thread, before its run. An engine without random numbers has nothing to do.
+    ///
+    /// # Errors
+    ///
+    /// Why that failed, as text. The instance must not be used then.
+    #[cfg(all(feature = "process", target_os = "linux"))]
+    fn reseed(&self, _instance: &mut Self::Instance) -> impl Future<Output = Result<(), String>> {
+        std::future::ready(Ok(()))
+    }
+
     /// Prepares a source as far as that is possible without an instance.
     ///
     /// # Errors

@@ -34,9 +34,18 @@ pub(crate) fn short_random_id() -> io::Result<String> {
 /// If the system provides no random numbers.
 pub(crate) fn random_bytes<const LENGTH: usize>() -> io::Result<[u8; LENGTH]> {
     let mut bytes = [0; LENGTH];
-    getrandom::fill(&mut bytes).map_err(|error| match error.raw_os_error() {
+    fill_random(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Fills `bytes` with random bytes of the system.
+///
+/// # Errors
+///
+/// If the system provides no random numbers.
+pub(crate) fn fill_random(bytes: &mut [u8]) -> io::Result<()> {
+    getrandom::fill(bytes).map_err(|error| match error.raw_os_error() {
         Some(code) => io::Error::from_raw_os_error(code),
         None => io::Error::new(io::ErrorKind::Unsupported, error),
-    })?;
-    Ok(bytes)
+    })
 }

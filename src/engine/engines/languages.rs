@@ -13,6 +13,9 @@ pub(super) mod typescript {
     pub(in crate::engine::engines) fn engine(options: &EngineOptions) -> io::Result<Engine> {
         Ok(Engine { memory_bytes: options.memory_bytes })
     }
+
+    #[cfg(all(feature = "process", target_os = "linux"))]
+    pub(in crate::engine::engines) use crate::engine::typescript::use_one_thread;
 }
 
 #[cfg(not(feature = "typescript"))]
@@ -27,6 +30,10 @@ pub(super) mod typescript {
     pub(in crate::engine::engines) fn engine(_options: &EngineOptions) -> io::Result<Engine> {
         Err(io::ErrorKind::Unsupported.into())
     }
+
+    /// There is nothing to set.
+    #[cfg(all(feature = "process", target_os = "linux"))]
+    pub(in crate::engine::engines) fn use_one_thread() {}
 }
 
 #[cfg(feature = "python")]

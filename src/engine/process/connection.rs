@@ -94,6 +94,15 @@ impl Connection {
         }
     }
 
+    /// The socket, for a fork server, which has another use for it after its first message.
+    ///
+    /// # Errors
+    ///
+    /// If the process may have no more descriptors.
+    pub(super) fn executor(&self) -> io::Result<OwnedFd> {
+        self.socket.try_clone()
+    }
+
     /// Queues a message.
     ///
     /// # Errors

@@ -8,6 +8,8 @@
 
 mod connection;
 mod conversation;
+mod fork_server;
+mod forks;
 mod frames;
 mod group;
 mod guest;

@@ -36,10 +36,12 @@ const NAMESPACES: &str = "network namespace";
 const LANDLOCK: ABI = ABI::V6;
 
 /// Which measures of the sandbox are active, and which are missing, with the reason.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Confinement {
     pub(super) active: Vec<String>,
     pub(super) missing: Vec<String>,
+    /// Whether the process has a user namespace that no other process is in.
+    has_own_users: bool,
 }
 
 impl Confinement {
@@ -58,13 +60,9 @@ pub(super) fn end_with_parent(confinement: &mut Confinement) {
     confinement.record("ends with its parent", dies.map_err(|error| error.to_string()));
 }
 
-/// Takes the network and the opening of files away from this process. Call it when everything is
-/// open, on the first thread and before the engine has started others: most of these restrictions
-/// apply to the calling thread and to the threads that it starts.
-pub(super) fn close_files(confinement: &mut Confinement) {
-    // Before Linux 6.4 rustix reads the auxiliary vector, with the page size in it, from a file,
-    // which can no longer be opened afterwards.
-    let _read = rustix::param::page_size();
+/// Gives this process, and those that it forks, a network without devices, where the system allows it. Call it before
+/// the process has other threads: with them it has no effect.
+pub(super) fn leave_network(confinement: &mut Confinement) {
     // Without privileges, other namespaces need a user namespace. Where that is not allowed, and
     // where the engine has threads already because it had to be compiled, the filter of system calls
     // makes no socket.
@@ -72,7 +70,42 @@ pub(super) fn close_files(confinement: &mut Confinement) {
     // A service manager may permit some kinds of namespaces only, and one call fails as a whole.
     if unshare(network | UnshareFlags::NEWIPC).or_else(|_| unshare(network)).is_ok() {
         confinement.active.push(NAMESPACES.to_owned());
+        confinement.has_own_users = true;
     }
+}
+
+/// Lets the processes that this one forks leave its user namespace: only a user whom a namespace knows may make another
+/// one in it.
+pub(super) fn map_users() {
+    let (user, group) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
+    let files = [
+        ("/proc/self/uid_map", format!("{user} {user} 1")),
+        // Without it an unprivileged process may not map its group.
+        ("/proc/self/setgroups", "deny".to_owned()),
+        ("/proc/self/gid_map", format!("{group} {group} 1")),
+    ];
+    for (file, text) in files {
+        if let Err(error) = std::fs::write(file, text) {
+            // The processes stay in this namespace, and the system does not limit their threads.
+            tracing::debug!(file, %error, "the users of a namespace are not set");
+        }
+    }
+}
+
+/// Call it first in a process that was forked after [`leave_network`]. The network without devices is the fork
+/// server's. In a user namespace of its own this process has no privileges over it, and its threads are counted apart.
+pub(super) fn begin_forked(confinement: &mut Confinement) {
+    let has_network = confinement.active.iter().any(|measure| measure == NAMESPACES);
+    confinement.has_own_users = has_network && unshare(UnshareFlags::NEWUSER).is_ok();
+}
+
+/// Takes the opening of files away from this process. Call it when everything is open, on the first thread and before
+/// the engine has started others: most of these restrictions apply to the calling thread and to the threads that it
+/// starts.
+pub(super) fn close_files(confinement: &mut Confinement) {
+    // Before Linux 6.4 rustix reads the auxiliary vector, with the page size in it, from a file,
+    // which can no longer be opened afterwards.
+    let _read = rustix::param::page_size();
     // In the user namespace the process has other credentials, and a change of credentials clears
     // this setting.
     end_with_parent(confinement);
@@ -132,9 +165,8 @@ pub(super) fn max_threads(processors: usize) -> usize {
 fn limit_threads(confinement: &mut Confinement, processors: usize) {
     /// The version of Landlock's interface that Linux 5.19 has.
     const MIN_LANDLOCK: u32 = 2;
-    let is_alone = confinement.active.iter().any(|measure| measure == NAMESPACES);
     let version = SandboxFeatures::of_kernel().landlock_abi;
-    if !is_alone || version.is_none_or(|version| version < MIN_LANDLOCK) {
+    if !confinement.has_own_users || version.is_none_or(|version| version < MIN_LANDLOCK) {
         return;
     }
     let most = u64::try_from(max_threads(processors)).unwrap_or(u64::MAX);

@@ -1,6 +1,7 @@
 //! Workers that crash, and workers that a script has taken over. The worker here is this test program itself, which
 //! does what a script's first line says (`worker/tests.rs`) after its sandbox is complete.
 
+mod forked;
 pub(super) mod impostor;
 #[cfg(any(feature = "http", feature = "nats"))]
 mod lent;
@@ -66,6 +67,8 @@ pub(super) fn program(worker: &str, mark: &str, runs: u32) -> WorkerProgram {
         program: "/proc/self/exe".into(),
         arguments: ["--exact", worker, "--nocapture", "--test-threads=1", mark].map(str::to_owned).to_vec(),
         requires_sandbox: true,
+        // An impostor of the tests is none.
+        forks: mark == MARK,
         runs,
     }
 }
@@ -254,19 +257,33 @@ async fn v_650_a_run_over_its_memory_that_waits_for_its_executor_has_its_own_cod
     assert_eq!(text(&stage.run("return 'after'").await), "\"after\"");
 }
 
-/// The children of this process, with spaces between: the workers of all tests. Waits until there are some.
-async fn children() -> String {
+/// Waits until something holds.
+async fn wait_until(mut holds: impl AsyncFnMut() -> bool) {
     let began = Instant::now();
-    loop {
-        let threads = std::fs::read_dir("/proc/self/task").unwrap();
-        let files = threads.map(|thread| std::fs::read_to_string(thread.unwrap().path().join("children")));
-        let all = files.map(Result::unwrap_or_default).collect::<Vec<_>>().join(" ");
-        if !all.trim().is_empty() {
-            return all;
-        }
-        assert!(began.elapsed() < WATCHDOG, "no worker is started");
+    while !holds().await {
+        assert!(began.elapsed() < WATCHDOG, "it did not happen");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+}
+
+/// The children of a process.
+fn children(pid: &str) -> Vec<String> {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let files = threads.flatten().map(|thread| std::fs::read_to_string(thread.path().join("children")));
+    files.flat_map(|text| text.unwrap_or_default().split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect()
+}
+
+/// This process, and the fork servers and workers of all tests, with spaces between. Waits until there are some of both.
+async fn processes() -> String {
+    let mut all = Vec::new();
+    wait_until(async || {
+        let servers = children("self");
+        let workers: Vec<_> = servers.iter().flat_map(|server| children(server)).collect();
+        all = [vec![std::process::id().to_string()], servers, workers.clone()].concat();
+        !workers.is_empty()
+    })
+    .await;
+    all.join(" ")
 }
 
 /// What a worker that has been taken over tries after its sandbox is complete. It reports what it
@@ -291,7 +308,7 @@ async fn reaches_nothing(language: Language) {
         ("spawn", "fork: refused; exec: refused; unshare: refused; privileges: refused; bpf: refused"),
         ("environment", "environment: 0; descriptors: only its own"),
     ] {
-        let source = format!("{mark} hostile: {attack}\n{mark} {}\nreturn 1", children().await);
+        let source = format!("{mark} hostile: {attack}\n{mark} {}\nreturn 1", processes().await);
         let result = stage.run_for(None, &source, limits).await;
         assert_eq!(printed(&result), refused, "{attack}: {result:?}");
     }

@@ -24,7 +24,7 @@ use crate::tools::{ToolError, ToolErrorCode};
 
 /// The version of these messages. Executor and worker are the same program unless another one is
 /// configured.
-pub(crate) const PROTOCOL: u32 = 6;
+pub(crate) const PROTOCOL: u32 = 7;
 
 /// Bytes of a message beside the text that a limit bounds: numbers, names, the parts of an error.
 const OVERHEAD: usize = 256 * 1024;
@@ -79,8 +79,10 @@ pub(crate) struct Hello {
     pub(crate) caches: Vec<std::path::PathBuf>,
     /// Whether the worker has to end if a measure of its sandbox is missing.
     pub(crate) requires_sandbox: bool,
-    /// The executor's process. The worker ends when it is no longer its parent.
+    /// The process that has started it: the executor or a fork server. The worker ends when it is no longer its parent.
     pub(crate) parent: i32,
+    /// Whether it is a fork server, and no worker.
+    pub(crate) forks: bool,
 }
 
 /// A run.

@@ -2,7 +2,8 @@
 //! may have taken it over.
 //!
 //! The first thread starts the engine and is then the watchdog; a thread of the engine executes
-//! scripts.
+//! scripts. In a worker that a fork server has made, the thread of the scripts is the first one, and starts the
+//! watchdog.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -17,6 +18,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::connection::{Connection, OVER_MEMORY, end_process, end_process_with};
+use super::fork_server;
 use super::frames::RunNumber;
 use super::guest::GuestHost;
 use super::sandbox::{self, Confinement};
@@ -38,6 +40,9 @@ const TICK: Duration = Duration::from_millis(5);
 /// Maximum time that a run may take to end after it was stopped for its memory. After it the
 /// watchdog reports the end, and the process with the run ends.
 const GRACE: Duration = Duration::from_millis(300);
+
+/// The name of the thread that executes scripts.
+const THREAD: &str = "cx-worker";
 
 /// How often the script's future is polled before the runtime looks at its timers.
 const MAX_TURNS: u32 = 64;
@@ -77,20 +82,12 @@ pub(crate) struct Newborn {
     hello: Hello,
 }
 
-/// Starts a worker. `socket` is the connection to the executor. `closed` says whether inherited
+/// Starts a worker, or a fork server. `socket` is the connection to the executor. `closed` says whether inherited
 /// descriptors could be closed.
 pub(crate) fn begin(socket: OwnedFd, closed: io::Result<()>) -> Newborn {
     let mut confinement = Confinement::default();
     confinement.record("no inherited descriptors", closed.map_err(|error| error.to_string()));
-    sandbox::end_with_parent(&mut confinement);
-    let connection = Arc::new(Connection::new(socket));
-    let ToWorker::Hello(hello) = connection.await_order() else { end_process() };
-    // The executor may have ended before the kernel was asked to kill this process with it.
-    let parent = rustix::process::getppid().map_or(0, |parent| parent.as_raw_nonzero().get());
-    if parent != hello.parent {
-        end_process();
-    }
-    let newborn = Newborn { connection, confinement, hello };
+    let newborn = Newborn::new(socket, confinement);
     if newborn.hello.protocol != PROTOCOL {
         let theirs = newborn.hello.protocol;
         newborn
@@ -100,6 +97,19 @@ pub(crate) fn begin(socket: OwnedFd, closed: io::Result<()>) -> Newborn {
 }
 
 impl Newborn {
+    /// Reads the first message.
+    fn new(socket: OwnedFd, mut confinement: Confinement) -> Self {
+        sandbox::end_with_parent(&mut confinement);
+        let connection = Arc::new(Connection::new(socket));
+        let ToWorker::Hello(hello) = connection.await_order() else { end_process() };
+        // The parent may have ended before the kernel was asked to kill this process with it.
+        let parent = rustix::process::getppid().map_or(0, |parent| parent.as_raw_nonzero().get());
+        if parent != hello.parent {
+            end_process();
+        }
+        Self { connection, confinement, hello }
+    }
+
     pub(crate) fn is_python(&self) -> bool {
         self.hello.is_python
     }
@@ -121,9 +131,96 @@ impl Newborn {
         fail(&self.connection, problem.to_owned())
     }
 
-    /// Serves runs until the executor has gone.
-    pub(crate) fn serve<E: Engine>(self, engine: E) -> ! {
-        serve(engine, &self.connection, self.confinement, &self.hello)
+    /// Serves runs, or forks workers that do, until the executor has gone.
+    pub(crate) fn serve<E: Engine>(mut self, engine: E) -> ! {
+        // Read now, because it is in files, which cannot be opened later.
+        let processors = machine::processors();
+        sandbox::leave_network(&mut self.confinement);
+        let engine = Arc::new(engine);
+        if self.hello.forks {
+            fork_workers(&engine, self, processors)
+        }
+        sandbox::close_files(&mut self.confinement);
+        let confinement = std::mem::take(&mut self.confinement);
+        let worker = Worker::new(&engine, &self, processors);
+        let (connection, watch) = (Arc::clone(&worker.connection), Arc::clone(&worker.watch));
+        let spawned =
+            engine.spawn(THREAD.to_owned(), Box::new(move || worker.work(confinement, None)));
+        if let Err(error) = spawned {
+            self.fail(&format!("a thread for scripts: {error}"));
+        }
+        keep_watch(&*engine, &connection, &watch)
+    }
+}
+
+/// Makes an instance, and forks workers that have it. The first thread has nothing else to do.
+fn fork_workers<E: Engine>(engine: &Arc<E>, newborn: Newborn, processors: usize) -> ! {
+    sandbox::map_users();
+    close_stdin();
+    let shared = Arc::clone(engine);
+    let Newborn { connection, confinement, .. } = newborn;
+    let executor = connection.executor();
+    let task = move || {
+        // V8 keeps the runtime of the thread that makes an isolate, for tasks that can be left undone, such as
+        // collecting garbage while nothing runs. This one has no descriptors, which workers must not share.
+        let memory_only = match tokio::runtime::Builder::new_current_thread().enable_time().build() {
+            Ok(runtime) => runtime,
+            Err(error) => fail(&connection, format!("a runtime: {error}")),
+        };
+        let instance = match memory_only.block_on(shared.make()) {
+            Ok(instance) => instance,
+            Err(problem) => fail(&connection, problem),
+        };
+        if let Err(error) = fork_server::share_memory() {
+            fail(&connection, format!("the memory of this process: {error}"));
+        }
+        let Ok(executor) = executor else { end_process() };
+        drop(connection);
+        let socket = fork_server::become_worker(executor);
+        // From here on this is a worker, and the only thread of its process.
+        begin_forked(&shared, instance, socket, confinement, processors)
+    };
+    if engine.spawn(THREAD.to_owned(), Box::new(task)).is_err() {
+        end_process();
+    }
+    loop {
+        std::thread::park();
+    }
+}
+
+/// A worker that a fork server has made, with an instance that is warm.
+fn begin_forked<E: Engine>(
+    engine: &Arc<E>,
+    instance: E::Instance,
+    socket: OwnedFd,
+    confinement: Confinement,
+    processors: usize,
+) -> ! {
+    // A process group of its own, as `Command` gives it to processes that it starts.
+    if rustix::process::setpgid(None, None).is_err() {
+        end_process();
+    }
+    let mut newborn = Newborn::new(socket, confinement);
+    sandbox::begin_forked(&mut newborn.confinement);
+    sandbox::close_files(&mut newborn.confinement);
+    let confinement = std::mem::take(&mut newborn.confinement);
+    let worker = Worker::new(engine, &newborn, processors);
+    let (connection, watch) = (Arc::clone(&worker.connection), Arc::clone(&worker.watch));
+    let engine = Arc::clone(engine);
+    let watchdog = std::thread::Builder::new().name("cx-watchdog".to_owned());
+    if let Err(error) = watchdog.spawn(move || keep_watch(&*engine, &connection, &watch)) {
+        newborn.fail(&format!("a thread that watches scripts: {error}"));
+    }
+    worker.work(confinement, Some(instance))
+}
+
+/// The standard input is another descriptor of the connection, which workers must not have. It becomes the one of the
+/// standard output, which leads nowhere.
+fn close_stdin() {
+    #[expect(unsafe_code, reason = "only the standard library owns this descriptor")]
+    // SAFETY: both descriptors exist from the start of the process to its end, and nothing reads the first one.
+    unsafe {
+        libc::dup2(libc::STDOUT_FILENO, libc::STDIN_FILENO);
     }
 }
 
@@ -133,29 +230,8 @@ fn fail(connection: &Connection, problem: String) -> ! {
     end_process()
 }
 
-/// Serves runs with an engine. This thread is the watchdog.
-fn serve<E: Engine>(
-    engine: E,
-    connection: &Arc<Connection>,
-    mut confinement: Confinement,
-    hello: &Hello,
-) -> ! {
-    // Read now, because it is in files, which cannot be opened later.
-    let processors = machine::processors();
-    sandbox::close_files(&mut confinement);
-    let (engine, watch) = (Arc::new(engine), Arc::new(Watch::default()));
-    let worker = Worker {
-        engine: Arc::clone(&engine),
-        connection: Arc::clone(connection),
-        watch: Arc::clone(&watch),
-        is_python: hello.is_python,
-        requires_sandbox: hello.requires_sandbox,
-        processors,
-    };
-    let spawned = engine.spawn("cx-worker".to_owned(), Box::new(move || worker.work(confinement)));
-    if let Err(error) = spawned {
-        fail(connection, format!("a thread for scripts: {error}"));
-    }
+/// The watchdog: stops runs that exceed a limit, and ends a process whose run does not end by itself.
+fn keep_watch<E: Engine>(engine: &E, connection: &Connection, watch: &Watch) -> ! {
     let mut stopping: Option<(Instant, RunNumber)> = None;
     loop {
         let (stop, run) = {
@@ -198,8 +274,19 @@ struct Worker<E> {
 }
 
 impl<E: Engine> Worker<E> {
-    /// The thread of the scripts.
-    fn work(self, mut confinement: Confinement) {
+    fn new(engine: &Arc<E>, newborn: &Newborn, processors: usize) -> Self {
+        Self {
+            engine: Arc::clone(engine),
+            connection: Arc::clone(&newborn.connection),
+            watch: Arc::default(),
+            is_python: newborn.hello.is_python,
+            requires_sandbox: newborn.hello.requires_sandbox,
+            processors,
+        }
+    }
+
+    /// The thread of the scripts. `forked` is the instance of the fork server that has made this process.
+    fn work(self, mut confinement: Confinement, mut forked: Option<E::Instance>) -> ! {
         let connection = &self.connection;
         let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
@@ -219,7 +306,11 @@ impl<E: Engine> Worker<E> {
         };
         let mut is_first = true;
         loop {
-            let mut instance = match runtime.block_on(self.engine.make()) {
+            let made = runtime.block_on(async {
+                let Some(mut instance) = forked.take() else { return self.engine.make().await };
+                self.engine.reseed(&mut instance).await.map(|()| instance)
+            });
+            let mut instance = match made {
                 Ok(instance) => instance,
                 Err(problem) => fail(connection, problem),
             };

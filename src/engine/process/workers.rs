@@ -2,9 +2,12 @@
 //! tenant only. When one ends, the next run gets another.
 //!
 //! One thread starts, watches and reaps them. It must outlive them, because the kernel kills a
-//! child when the thread that started it ends.
+//! child when the thread that started it ends. It lets a fork server make them where that is possible: a process that
+//! is forked is warm at once.
 
+mod child;
 mod end;
+mod forking;
 mod start;
 
 use std::collections::VecDeque;
@@ -13,7 +16,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::process::{Child, ExitStatus};
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -24,9 +27,11 @@ use rustix::net::{RecvFlags, recv};
 use rustix::process::Pid;
 use tokio::sync::oneshot;
 
+use self::child::WorkerChild;
 pub(super) use self::end::Killer;
 use self::end::{MAX_END, describe};
-use self::start::start;
+use self::forking::ForkServer;
+use self::start::{fork, start};
 use super::frames::Decoder;
 use super::group::Group;
 use crate::text::preview;
@@ -78,6 +83,8 @@ pub(crate) struct WorkerProgram {
     pub(crate) requires_sandbox: bool,
     /// How many runs of a tenant a worker serves, at least one.
     pub(crate) runs: u32,
+    /// Whether a process of it can be a fork server.
+    pub(crate) forks: bool,
     /// Whether its processes stand for workers elsewhere, and send nothing before they have a run.
     /// They get `SIGTERM` before they are killed, so that they can tell the worker elsewhere.
     pub(crate) stands_in: bool,
@@ -100,7 +107,7 @@ pub(crate) struct WorkerOptions {
 
 /// A worker process. It is killed when this is dropped.
 pub(crate) struct WorkerProcess {
-    child: Option<Child>,
+    child: Option<WorkerChild>,
     pid: Pid,
     /// Kills it, also from other threads.
     pub(super) killer: Arc<Killer>,
@@ -148,9 +155,14 @@ impl WorkerProcess {
         socket.is_none_or(|socket| recv(socket, &mut [0; 1][..], flags) != Err(Errno::AGAIN))
     }
 
-    /// The exit status, if the process has ended.
+    /// The exit status, if the process has ended and that is known already.
     pub(super) fn status(&mut self) -> Option<ExitStatus> {
         self.child.as_mut()?.try_wait().ok()?
+    }
+
+    /// Whether the process has ended.
+    fn has_ended(&mut self) -> bool {
+        self.child.as_mut().is_none_or(WorkerChild::has_ended)
     }
 
     /// The exit status of a worker that has closed its connection, if it ends soon.
@@ -181,16 +193,15 @@ impl Drop for WorkerProcess {
             self.shared.changed.notify_one();
         } else {
             drop(state);
-            let _gone = child.kill();
-            // It was killed, so this takes no longer than the kernel needs to free its memory.
-            let _status = child.wait();
+            child.kill();
+            child.reap();
         }
     }
 }
 
 /// A worker that was killed.
 struct Dying {
-    child: Child,
+    child: WorkerChild,
     since: Instant,
     /// Removed when the worker was reaped.
     _group: Option<Arc<Group>>,
@@ -249,7 +260,12 @@ impl Workers {
     pub(crate) fn new(options: WorkerOptions) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         shared.state.lock().has_thread = true;
-        let keeper = Keeper { options: options.clone(), shared: Arc::clone(&shared) };
+        let keeper = Keeper {
+            options: options.clone(),
+            shared: Arc::clone(&shared),
+            fork_server: None,
+            no_fork_server_until: None,
+        };
         std::thread::Builder::new().name("cx-workers".to_owned()).spawn(move || keeper.work())?;
         Ok(Self { options, shared, runs: Arc::default() })
     }
@@ -287,13 +303,13 @@ impl Workers {
         let mut state = self.shared.state.lock();
         while let Some(position) = state.used.iter().rposition(|(of, _)| of == tenant) {
             let (_tenant, mut worker) = state.used.swap_remove(position);
-            if worker.status().is_none() {
+            if !worker.has_ended() {
                 return Some(worker);
             }
             ended.push(worker);
         }
         while let Some(mut worker) = state.fresh.pop_front() {
-            if worker.status().is_none() {
+            if !worker.has_ended() {
                 state.settled_at.get_or_insert_with(|| Instant::now() + SETTLE);
                 // While others are idle, it is replaced when its run has ended, or when the thread looks by itself.
                 if state.fresh.is_empty() {
@@ -392,10 +408,13 @@ impl WorkersState {
 struct Keeper {
     options: WorkerOptions,
     shared: Arc<Shared>,
+    fork_server: Option<Arc<ForkServer>>,
+    /// None is started before this instant, because one has failed.
+    no_fork_server_until: Option<Instant>,
 }
 
 impl Keeper {
-    fn work(&self) {
+    fn work(mut self) {
         loop {
             let ended = self.look();
             drop(ended);
@@ -410,7 +429,7 @@ impl Keeper {
                     // The run that requested it was cancelled.
                     continue;
                 }
-                let _gone = wanted.send(start(&self.options, &self.shared));
+                let _gone = wanted.send(self.start());
                 continue;
             }
             let now = Instant::now();
@@ -419,7 +438,7 @@ impl Keeper {
             if is_short && next_start.is_none() {
                 state.settled_at = None;
                 drop(state);
-                let started = start(&self.options, &self.shared);
+                let started = self.start();
                 let mut state = self.shared.state.lock();
                 match started {
                     // The workers were closed meanwhile, by a thread that has not seen this one.
@@ -447,12 +466,42 @@ impl Keeper {
         }
     }
 
+    /// Starts a worker: forked if that is possible, else as a process that warms up first.
+    fn start(&mut self) -> io::Result<WorkerProcess> {
+        if self.options.program.forks && self.no_fork_server_until.is_none_or(|until| until <= Instant::now())
+        {
+            match self.fork() {
+                Ok(worker) => return Ok(worker),
+                Err(error) if self.shared.state.lock().is_closed => return Err(error),
+                Err(error) => {
+                    tracing::debug!(%error, "no fork server");
+                    // Its workers keep it until they have ended.
+                    self.fork_server = None;
+                    self.no_fork_server_until = Some(Instant::now() + MAX_PAUSE);
+                }
+            }
+        }
+        start(&self.options, &self.shared)
+    }
+
+    fn fork(&mut self) -> io::Result<WorkerProcess> {
+        let server = match &self.fork_server {
+            Some(server) => Arc::clone(server),
+            None => {
+                let server = Arc::new(ForkServer::start(&self.options)?);
+                server.await_warm(|| self.shared.state.lock().is_closed)?;
+                Arc::clone(self.fork_server.insert(server))
+            }
+        };
+        fork(&server, &self.options, &self.shared)
+    }
+
     /// Reaps workers that have ended, and returns idle workers that no run will use.
     fn look(&self) -> Vec<WorkerProcess> {
         let mut state = self.shared.state.lock();
         state.dying.retain_mut(|worker| {
             if worker.since.elapsed() > MAX_END {
-                let _gone = worker.child.kill();
+                worker.child.kill();
             }
             matches!(worker.child.try_wait(), Ok(None))
         });
@@ -460,7 +509,7 @@ impl Keeper {
         let mut kept = VecDeque::new();
         let mut has_failed = false;
         for mut worker in std::mem::take(&mut state.fresh) {
-            if worker.status().is_some() {
+            if worker.has_ended() {
                 has_failed = true;
                 ended.push(worker);
             } else {
@@ -473,7 +522,7 @@ impl Keeper {
         }
         let mut used = Vec::new();
         for (tenant, mut worker) in std::mem::take(&mut state.used) {
-            if worker.idle_since.elapsed() > KEEP || worker.status().is_some() {
+            if worker.idle_since.elapsed() > KEEP || worker.has_ended() {
                 ended.push(worker);
             } else {
                 used.push((tenant, worker));

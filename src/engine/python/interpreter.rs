@@ -143,6 +143,12 @@ impl Engine for Interpreters {
         }
     }
 
+    #[cfg(all(feature = "process", target_os = "linux"))]
+    async fn reseed(&self, interpreter: &mut Interpreter) -> Result<(), String> {
+        let Interpreter { guest, store, .. } = interpreter;
+        guest.call_prepare(store).await.map_err(|error| format!("{error:#}"))
+    }
+
     fn prepare(&self, host: &dyn RunHost, source: &str) -> Result<(), Box<Unprepared>> {
         report::check_size(source, host.limits().source_bytes).map_err(|error| (*error).into())
     }

@@ -27,7 +27,6 @@ use wasmtime_wasi::p2::bindings::{cli, clocks, filesystem, random};
 use wasmtime_wasi::p2::{
     DynInputStream, DynOutputStream, DynPollable, IoError, OutputStream, Pollable, StreamResult,
 };
-use wasmtime_wasi::random::{WasiRandomCtx, WasiRandomView as _};
 use wasmtime_wasi::{HostMonotonicClock, HostWallClock, WasiCtx, WasiCtxView, WasiView};
 
 use self::memory_limit::MemoryLimiter;
@@ -35,6 +34,7 @@ use super::files;
 use crate::engine::host::RunTape;
 use crate::files::RunFiles;
 use crate::run::recording::GuestClock;
+use crate::text::ids::fill_random;
 
 /// Maximum size in bytes of one request for random numbers. CPython requests 256 at a time.
 const MAX_RANDOM_SIZE: u64 = 64 * 1024;
@@ -165,7 +165,6 @@ impl<R> GuestState<R> {
             .monotonic_clock(coarse())
             .stdout(output(StandardStream::Stdout))
             .stderr(output(StandardStream::Stderr))
-            .max_random_size(MAX_RANDOM_SIZE)
             // Nothing that uses these settings is linked. They are set in case something is later.
             .allow_tcp(false)
             .allow_udp(false)
@@ -257,34 +256,42 @@ fn allow<R: Send + 'static>(linker: &mut Linker<GuestState<R>>) -> wasmtime::Res
 struct GuestRandom;
 
 impl HasData for GuestRandom {
-    type Data<'a> = RandomSource<'a>;
+    type Data<'a> = RandomSource;
 }
 
-struct RandomSource<'a> {
+/// Random numbers of the machine come from the system each time: a generator of this process would be the same one in
+/// each process that is forked of it.
+struct RandomSource {
     tape: Option<Arc<dyn RunTape>>,
-    own: &'a mut WasiRandomCtx,
 }
 
-fn random_source<R: Send>(state: &mut GuestState<R>) -> RandomSource<'_> {
-    RandomSource { tape: state.clock.0.tape.get().cloned(), own: state.random() }
+fn random_source<R: Send>(state: &mut GuestState<R>) -> RandomSource {
+    RandomSource { tape: state.clock.0.tape.get().cloned() }
 }
 
-impl random::random::Host for RandomSource<'_> {
+impl RandomSource {
+    fn fill(&self, bytes: &mut [u8]) -> wasmtime::Result<()> {
+        match &self.tape {
+            Some(tape) => tape.fill_random(bytes),
+            None => fill_random(bytes)?,
+        }
+        Ok(())
+    }
+}
+
+impl random::random::Host for RandomSource {
     fn get_random_bytes(&mut self, length: u64) -> wasmtime::Result<Vec<u8>> {
-        let Some(tape) = &self.tape else { return self.own.get_random_bytes(length) };
-        let length = usize::try_from(length.min(MAX_RANDOM_SIZE + 1)).unwrap_or(usize::MAX);
-        if length as u64 > MAX_RANDOM_SIZE {
+        if length > MAX_RANDOM_SIZE {
             return Err(wasmtime::format_err!("more than {MAX_RANDOM_SIZE} random bytes at once"));
         }
-        let mut bytes = vec![0; length];
-        tape.fill_random(&mut bytes);
+        let mut bytes = vec![0; usize::try_from(length)?];
+        self.fill(&mut bytes)?;
         Ok(bytes)
     }
 
     fn get_random_u64(&mut self) -> wasmtime::Result<u64> {
-        let Some(tape) = &self.tape else { return self.own.get_random_u64() };
         let mut bytes = [0; 8];
-        tape.fill_random(&mut bytes);
+        self.fill(&mut bytes)?;
         Ok(u64::from_le_bytes(bytes))
     }
 }

@@ -40,6 +40,11 @@ impl Engine for V8Engine {
         Isolate::new(self.memory_bytes)
     }
 
+    #[cfg(all(feature = "process", target_os = "linux"))]
+    async fn reseed(&self, _isolate: &mut Isolate) -> Result<(), String> {
+        platform::reseed()
+    }
+
     fn release_kept_memory(&self) {
         if let Err(message) = isolate::release_pooled_pages(self.memory_bytes) {
             // V8's own timer releases them later.

@@ -18,3 +18,5 @@ mod stack_traces;
 pub(crate) mod transpile;
 
 pub(crate) use platform::V8_VERSION;
+#[cfg(all(feature = "process", target_os = "linux"))]
+pub(crate) use platform::use_one_thread;

@@ -56,6 +56,38 @@ pub(crate) fn spawn(name: String, task: Box<dyn FnOnce() + Send>) -> io::Result<
     ROOT.spawn(name, task)
 }
 
+/// Whether V8 uses no threads of its own.
+static IS_SINGLE_THREADED: AtomicBool = AtomicBool::new(false);
+
+/// Lets V8 compile and collect garbage on the threads of its isolates, as it must in a process that is forked. Call it
+/// before the first isolate is made. In a worker process there is one run at a time and often another worker for each
+/// processor, so that V8's threads would gain little.
+#[cfg(all(feature = "process", target_os = "linux"))]
+pub(crate) fn use_one_thread() {
+    IS_SINGLE_THREADED.store(true, Ordering::Relaxed);
+}
+
+/// Whether V8 has a seed of [`reseed`].
+static HAS_SEED: AtomicBool = AtomicBool::new(false);
+
+/// Replaces the seed of `Math.random` in an isolate that two processes have because one was forked. V8 draws it when a
+/// script first needs it, from a generator that the isolate has had from its beginning, unless this flag is set. It has
+/// 31 bits.
+///
+/// # Errors
+///
+/// If the system provides no random numbers.
+#[cfg(all(feature = "process", target_os = "linux"))]
+pub(super) fn reseed() -> Result<(), String> {
+    let mut bytes = [0; 4];
+    getrandom::fill(&mut bytes).map_err(|error| format!("no random numbers: {error}"))?;
+    // Zero would be none.
+    let seed = (u32::from_le_bytes(bytes) >> 1).max(1);
+    v8::V8::set_flags_from_string(&format!("--random-seed={seed}"));
+    HAS_SEED.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
 /// Starts V8. Has no effect after the first time.
 ///
 /// # Errors
@@ -77,6 +109,11 @@ fn start_platform() -> io::Result<()> {
     // second, the next run of a busy server still finds them. After a large run they are released
     // at once: see `isolate::release_pooled_pages`.
     v8::V8::set_flags_from_string("--memory-pool-timeout=1");
+    if IS_SINGLE_THREADED.load(Ordering::Relaxed) {
+        v8::V8::set_flags_from_string("--single-threaded");
+        // For `reseed`.
+        v8::V8::set_flags_from_string("--no-freeze-flags-after-init");
+    }
     // For its seeds V8 would open a file, which a worker process cannot, and then fall back to the
     // clock.
     v8::V8::set_entropy_source(fill_random);
@@ -183,6 +220,10 @@ pub(super) struct MakingIsolate {
 /// If there is not enough. V8 would end the process.
 pub(super) fn make_isolate(heap_bytes: usize) -> io::Result<(MakingIsolate, HeapSpace)> {
     static MAKING: Mutex<()> = Mutex::new(());
+    if HAS_SEED.swap(false, Ordering::Relaxed) {
+        // The seed was for one isolate. This one draws its own.
+        v8::V8::set_flags_from_string("--random-seed=0");
+    }
     let is_limited = machine::is_memory_limited();
     let only_one = is_limited.then(|| MAKING.lock());
     let promised = PROMISED.fetch_add(heap_bytes, Ordering::Relaxed);

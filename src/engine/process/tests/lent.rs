@@ -77,6 +77,7 @@ impl Executor {
             caches: Vec::new(),
             requires_sandbox: false,
             parent: 0,
+            forks: false,
         };
         self.send(&ToWorker::Hello(hello)).await;
     }

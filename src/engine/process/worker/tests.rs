@@ -40,6 +40,10 @@ pub(super) fn act(connection: &Arc<Connection>, stop: &Stop, source: &str) {
             // SAFETY: the signal goes to this process, which has no handler for it.
             unsafe { libc::raise(libc::SIGILL) };
         }
+        "parent" => {
+            let parent = rustix::process::getppid().map_or(0, |parent| parent.as_raw_nonzero().get());
+            say(format!("{} {parent}", std::process::id()));
+        }
         "corrupt" => connection.send_raw(&[0xff; 64]),
         "oversize" => {
             let mut bytes = u32::MAX.to_le_bytes().to_vec();

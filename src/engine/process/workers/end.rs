@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, pidfd_send_signal};
@@ -17,7 +17,7 @@ pub(super) const MAX_END: Duration = Duration::from_millis(150);
 /// Kills a process, also from other threads, which need nothing else of it.
 #[derive(Debug)]
 pub(in crate::engine::process) struct Killer {
-    process: OwnedFd,
+    process: Arc<OwnedFd>,
     pub(in crate::engine::process) pid: Pid,
     /// Whether it gets `SIGTERM` first.
     asks_first: bool,
@@ -25,7 +25,7 @@ pub(in crate::engine::process) struct Killer {
 }
 
 impl Killer {
-    pub(super) fn new(process: OwnedFd, pid: Pid, asks_first: bool) -> Self {
+    pub(super) fn new(process: Arc<OwnedFd>, pid: Pid, asks_first: bool) -> Self {
         Self { process, pid, asks_first, asked_at: OnceLock::new() }
     }
 
@@ -33,7 +33,7 @@ impl Killer {
     pub(in crate::engine::process) fn kill(&self) {
         let asked_at = *self.asked_at.get_or_init(Instant::now);
         let waits = self.asks_first && asked_at.elapsed() < MAX_END;
-        let _gone = pidfd_send_signal(&self.process, if waits { Signal::TERM } else { Signal::KILL });
+        let _gone = pidfd_send_signal(&*self.process, if waits { Signal::TERM } else { Signal::KILL });
     }
 }
 

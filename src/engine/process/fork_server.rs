@@ -1,0 +1,147 @@
+//! The half of a fork server that forks. A fork server has started an engine and made one instance, and becomes a
+//! worker each time the executor asks for one: its child has the warm instance at once, in memory that both share until
+//! one of them writes it. To start the program and to warm it up would take ten times as long.
+//!
+//! No script runs in it, and it reads nothing but requests of its executor, so each worker begins with the same memory.
+//! What must not be the same is made new in the child: random numbers, the sandbox, descriptors, threads.
+
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::mm::{Advice, madvise};
+use rustix::net::RecvFlags;
+use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, waitpid};
+
+use super::connection::end_process;
+use super::forks::{self, ForkReport, REQUEST};
+
+/// A worker, of which the fork server is the parent.
+struct Child {
+    pid: Pid,
+    process: OwnedFd,
+}
+
+/// What a request leads to.
+enum Forked {
+    /// In the fork server.
+    Parent,
+    /// In a new worker: its connection to the executor.
+    Worker(OwnedFd),
+}
+
+/// Lets processes that are forked have all memory of this one. V8 excludes its own (`MADV_DONTFORK`), because the
+/// programs that it is usually part of fork only to start others. Call it when the instance is warm.
+///
+/// # Errors
+///
+/// If the system does not tell what memory there is.
+pub(super) fn share_memory() -> io::Result<()> {
+    for line in std::fs::read_to_string("/proc/self/maps")?.lines() {
+        let range = line.split_whitespace().next().and_then(|range| range.split_once('-'));
+        let Some((start, end)) = range else { continue };
+        let parse = |address| usize::from_str_radix(address, 16);
+        let (Ok(start), Ok(end)) = (parse(start), parse(end)) else { continue };
+        #[expect(unsafe_code, reason = "no safe crate has this call for memory of others")]
+        // SAFETY: it changes what a forked process has, and nothing in this one.
+        let _special = unsafe {
+            // The kernel's own mappings, such as `[vvar]`, refuse it.
+            madvise(std::ptr::without_provenance_mut(start), end - start, Advice::LinuxDoFork)
+        };
+    }
+    Ok(())
+}
+
+/// Forks a worker for each request. Returns only in workers, with the worker's connection; `executor` is closed there.
+/// Ends the process with the executor.
+pub(super) fn become_worker(executor: OwnedFd) -> OwnedFd {
+    let mut children: Vec<Child> = Vec::new();
+    if report(executor.as_fd(), ForkReport::Warm, None).is_err() {
+        end_process();
+    }
+    loop {
+        let is_requested = {
+            let readable = |descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN);
+            let mut events = vec![readable(executor.as_fd())];
+            events.extend(children.iter().map(|child| readable(child.process.as_fd())));
+            match poll(&mut events, None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(_) => end_process(),
+            }
+            events.first().is_some_and(|event| !event.revents().is_empty())
+        };
+        children.retain(|child| match status(child) {
+            None => true,
+            Some(status) => {
+                let process = child.pid.as_raw_nonzero().get();
+                if report(executor.as_fd(), ForkReport::Ended { process, status }, None).is_err() {
+                    end_process();
+                }
+                false
+            }
+        });
+        if is_requested && let Forked::Worker(connection) = answer(executor.as_fd(), &mut children) {
+            // Here they are descriptors of the worker: of other workers, and of the fork server's connection.
+            drop((executor, children));
+            return connection;
+        }
+    }
+}
+
+fn report(
+    executor: BorrowedFd<'_>,
+    report: ForkReport,
+    descriptor: Option<BorrowedFd<'_>>,
+) -> rustix::io::Result<()> {
+    forks::send(executor, &report.encode(), descriptor)
+}
+
+/// The status of a worker that has ended, as `wait` returns it. It is reaped then.
+fn status(child: &Child) -> Option<i32> {
+    let ended = waitpid(Some(child.pid), WaitOptions::NOHANG);
+    ended.ok().flatten().map(|(_pid, status)| status.as_raw())
+}
+
+/// Reads one request, and forks.
+fn answer(executor: BorrowedFd<'_>, children: &mut Vec<Child>) -> Forked {
+    let mut request = REQUEST;
+    let connection = match forks::receive(executor, &mut request, RecvFlags::empty()) {
+        Ok((length, Some(connection))) if length == REQUEST.len() => connection,
+        Err(Errno::INTR) => return Forked::Parent,
+        // The executor has gone.
+        _ => end_process(),
+    };
+    #[expect(unsafe_code, reason = "no safe crate forks")]
+    // SAFETY: the child continues on a copy of this thread, without the other threads. These are the first one, which is
+    // parked, and those from which the engine starts threads and V8's pool, which wait for tasks that never come: none
+    // of them holds a lock. The C library makes its allocator usable in the child.
+    let forked = unsafe { libc::fork() };
+    let sent = match forked {
+        0 => return Forked::Worker(connection),
+        -1 => {
+            let error = io::Error::last_os_error().raw_os_error().unwrap_or_default();
+            report(executor, ForkReport::Refused(error), None)
+        }
+        process => match opened(process) {
+            Ok(child) => {
+                let sent = report(executor, ForkReport::Forked(process), Some(child.process.as_fd()));
+                children.push(child);
+                sent
+            }
+            Err(error) => report(executor, ForkReport::Refused(error.raw_os_error()), None),
+        },
+    };
+    if sent.is_err() {
+        end_process();
+    }
+    Forked::Parent
+}
+
+/// The worker has not been reaped, so no other process has its number.
+fn opened(process: i32) -> Result<Child, Errno> {
+    let pid = Pid::from_raw(process).ok_or(Errno::SRCH)?;
+    // Without a descriptor nobody could end it. Its connection is closed with the executor's end of it, and it ends.
+    let process = pidfd_open(pid, PidfdFlags::empty())?;
+    Ok(Child { pid, process })
+}

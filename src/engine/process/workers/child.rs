@@ -1,0 +1,75 @@
+//! The process of a worker, as a child of this process or of a fork server.
+
+use std::io;
+use std::os::fd::AsFd as _;
+use std::os::fd::OwnedFd;
+use std::process::{Child, ExitStatus};
+use std::sync::Arc;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, pidfd_send_signal};
+
+use super::forking::ForkServer;
+
+/// A process that this one, or its fork server, has started and not yet reaped.
+pub(super) enum WorkerChild {
+    Started(Child),
+    Forked {
+        pid: Pid,
+        process: Arc<OwnedFd>,
+        /// Its parent, which tells how it has ended, and lives as long as this does.
+        server: Arc<ForkServer>,
+        status: Option<ExitStatus>,
+    },
+}
+
+impl WorkerChild {
+    /// Whether it has ended.
+    pub(super) fn has_ended(&mut self) -> bool {
+        match self {
+            Self::Started(child) => !matches!(child.try_wait(), Ok(None)),
+            Self::Forked { process, .. } => has_ended(process),
+        }
+    }
+
+    /// The exit status, if the process has ended and that is known already.
+    ///
+    /// # Errors
+    ///
+    /// If its parent has lost it.
+    pub(super) fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        match self {
+            Self::Started(child) => child.try_wait(),
+            Self::Forked { pid, process, server, status } => {
+                if status.is_none() && has_ended(process) {
+                    *status = server.take_status(*pid)?;
+                }
+                Ok(*status)
+            }
+        }
+    }
+
+    /// Kills it, if it has not ended.
+    pub(super) fn kill(&mut self) {
+        let _ended = match self {
+            Self::Started(child) => child.kill(),
+            Self::Forked { process, .. } => {
+                pidfd_send_signal(&**process, Signal::KILL).map_err(io::Error::from)
+            }
+        };
+    }
+
+    /// Waits for a process that was killed, which takes no longer than the kernel needs to free its memory. Only a
+    /// parent can.
+    pub(super) fn reap(&mut self) {
+        if let Self::Started(child) = self {
+            let _status = child.wait();
+        }
+    }
+}
+
+/// The descriptor of a process can be read when the process has ended.
+fn has_ended(process: &OwnedFd) -> bool {
+    let mut events = [PollFd::from_borrowed_fd(process.as_fd(), PollFlags::IN)];
+    poll(&mut events, Some(&Timespec::default())).is_ok_and(|count| count > 0)
+}

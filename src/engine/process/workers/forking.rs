@@ -1,0 +1,153 @@
+//! The executor's half of a fork server (`../fork_server.rs`).
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, ExitStatus};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::RecvFlags;
+use rustix::process::Pid;
+
+use super::WorkerOptions;
+use super::start::start_fork_server;
+use crate::engine::process::forks::{self, ForkReport, REQUEST};
+
+/// Maximum time in which a fork server forks: it has nothing else to do.
+const MAX_FORK: Duration = Duration::from_secs(2);
+
+/// Maximum time in which it makes its instance. Machine code that is in no cache is compiled first.
+const MAX_WARM_UP: Duration = Duration::from_secs(120);
+
+/// A process that forks workers. It is ended when this is dropped, and its workers with it.
+pub(super) struct ForkServer {
+    child: Mutex<Child>,
+    pub(super) pid: Pid,
+    socket: OwnedFd,
+    ended: Mutex<HashMap<Pid, ExitStatus>>,
+}
+
+impl ForkServer {
+    /// Starts one, which warms up by itself.
+    pub(super) fn start(options: &WorkerOptions) -> io::Result<Self> {
+        let (child, pid, socket) = start_fork_server(options)?;
+        Ok(Self { child: Mutex::new(child), pid, socket, ended: Mutex::default() })
+    }
+
+    /// Waits until it is warm, or `is_closed`.
+    ///
+    /// # Errors
+    ///
+    /// If it has ended, or takes too long.
+    pub(super) fn await_warm(&self, is_closed: impl Fn() -> bool) -> io::Result<()> {
+        let began = Instant::now();
+        while !self.is_readable(super::TICK) {
+            if is_closed() {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            if began.elapsed() > MAX_WARM_UP {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+        }
+        match self.receive()? {
+            (ForkReport::Warm, _) => Ok(()),
+            (other, _) => Err(unexpected(&other)),
+        }
+    }
+
+    /// Forks a worker with this end of a connection. Returns its process, and the descriptor of it.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses it, or the fork server has ended or does not answer.
+    pub(super) fn fork(&self, connection: &OwnedFd) -> io::Result<(Pid, OwnedFd)> {
+        forks::send(&self.socket, &REQUEST, Some(connection.as_fd()))?;
+        let began = Instant::now();
+        loop {
+            if !self.is_readable(MAX_FORK.saturating_sub(began.elapsed())) {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            match self.receive()? {
+                (ForkReport::Forked(process), Some(descriptor)) => {
+                    let pid = Pid::from_raw(process).ok_or(io::ErrorKind::InvalidData)?;
+                    return Ok((pid, descriptor));
+                }
+                (ForkReport::Refused(error), _) => return Err(io::Error::from_raw_os_error(error)),
+                (ForkReport::Ended { process, status }, _) => self.note_end(process, status),
+                (other, _) => return Err(unexpected(&other)),
+            }
+        }
+    }
+
+    /// How a worker has ended, if the fork server has reported it.
+    ///
+    /// # Errors
+    ///
+    /// If it has not, and has ended itself.
+    pub(super) fn take_status(&self, pid: Pid) -> io::Result<Option<ExitStatus>> {
+        loop {
+            if let Some(status) = self.ended.lock().remove(&pid) {
+                return Ok(Some(status));
+            }
+            if !self.is_readable(Duration::ZERO) {
+                return Ok(None);
+            }
+            match self.receive() {
+                Ok((ForkReport::Ended { process, status }, _)) => self.note_end(process, status),
+                Ok(_) => {}
+                // Another thread has read what there was.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn note_end(&self, process: i32, status: i32) {
+        if let Some(pid) = Pid::from_raw(process) {
+            self.ended.lock().insert(pid, ExitStatus::from_raw(status));
+        }
+    }
+
+    fn is_readable(&self, wait: Duration) -> bool {
+        let wait = Timespec::try_from(wait).unwrap_or_default();
+        let mut events = [PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN)];
+        poll(&mut events, Some(&wait)).is_ok_and(|count| count > 0)
+    }
+
+    fn receive(&self) -> io::Result<(ForkReport, Option<OwnedFd>)> {
+        // One byte more, so that a longer message is noticed.
+        let mut message = [0; ForkReport::BYTES + 1];
+        loop {
+            let (length, descriptor) =
+                match forks::receive(&self.socket, &mut message, RecvFlags::DONTWAIT) {
+                    Err(Errno::INTR) => continue,
+                    received => received?,
+                };
+            if length == 0 {
+                return Err(io::Error::new(io::ErrorKind::BrokenPipe, "the fork server has ended"));
+            }
+            let report = message.get(..length).and_then(ForkReport::decode);
+            let report = report.ok_or_else(|| {
+                io::Error::new(io::ErrorKind::InvalidData, "a message that no fork server sends")
+            })?;
+            return Ok((report, descriptor));
+        }
+    }
+}
+
+impl Drop for ForkServer {
+    fn drop(&mut self) {
+        let child = self.child.get_mut();
+        let _gone = child.kill();
+        // It was killed, so this takes no longer than the kernel needs to free its memory.
+        let _status = child.wait();
+    }
+}
+
+fn unexpected(report: &ForkReport) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("the fork server reports {report:?}"))
+}
