@@ -201,6 +201,7 @@ fn begin_forked<E: Engine>(
         end_process();
     }
     let mut newborn = Newborn::new(socket, confinement);
+    engine.begin_forked();
     sandbox::begin_forked(&mut newborn.confinement);
     sandbox::close_files(&mut newborn.confinement);
     let confinement = std::mem::take(&mut newborn.confinement);
