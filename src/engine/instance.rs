@@ -32,6 +32,11 @@ pub(crate) trait Engine: Send + Sync + Sized + 'static {
     /// Why the instance could not be made, as text.
     fn make(&self) -> impl Future<Output = Result<Self::Instance, String>>;
 
+    /// Called in a process that was forked, on its only thread and while it can open files: replaces files that describe
+    /// the other process, such as those of `/proc/self`, which belong to the process that opened them.
+    #[cfg(all(feature = "process", target_os = "linux"))]
+    fn begin_forked(&self) {}
+
     /// Replaces the random numbers of an instance that was made before its process was forked, and that the other process
     /// has, too. Called on the instance's thread, before its run. An engine without random numbers has nothing to do.
     ///

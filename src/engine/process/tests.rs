@@ -270,7 +270,9 @@ async fn wait_until(mut holds: impl AsyncFnMut() -> bool) {
 fn children(pid: &str) -> Vec<String> {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let files = threads.flatten().map(|thread| std::fs::read_to_string(thread.path().join("children")));
-    files.flat_map(|text| text.unwrap_or_default().split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect()
+    files
+        .flat_map(|text| text.unwrap_or_default().split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        .collect()
 }
 
 /// This process, and the fork servers and workers of all tests, with spaces between. Waits until there are some of both.

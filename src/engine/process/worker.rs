@@ -144,8 +144,7 @@ impl Newborn {
         let confinement = std::mem::take(&mut self.confinement);
         let worker = Worker::new(&engine, &self, processors);
         let (connection, watch) = (Arc::clone(&worker.connection), Arc::clone(&worker.watch));
-        let spawned =
-            engine.spawn(THREAD.to_owned(), Box::new(move || worker.work(confinement, None)));
+        let spawned = engine.spawn(THREAD.to_owned(), Box::new(move || worker.work(confinement, None)));
         if let Err(error) = spawned {
             self.fail(&format!("a thread for scripts: {error}"));
         }
@@ -201,6 +200,7 @@ fn begin_forked<E: Engine>(
         end_process();
     }
     let mut newborn = Newborn::new(socket, confinement);
+    engine.begin_forked();
     sandbox::begin_forked(&mut newborn.confinement);
     sandbox::close_files(&mut newborn.confinement);
     let confinement = std::mem::take(&mut newborn.confinement);

@@ -144,6 +144,11 @@ impl Engine for Interpreters {
     }
 
     #[cfg(all(feature = "process", target_os = "linux"))]
+    fn begin_forked(&self) {
+        super::memory::reopen_pagemap();
+    }
+
+    #[cfg(all(feature = "process", target_os = "linux"))]
     async fn reseed(&self, interpreter: &mut Interpreter) -> Result<(), String> {
         let Interpreter { guest, store, .. } = interpreter;
         guest.call_prepare(store).await.map_err(|error| format!("{error:#}"))

@@ -18,8 +18,8 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::ptr;
 use std::slice;
-use std::sync::LazyLock;
 
+use parking_lot::RwLock;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 
 /// Maximum bytes of written pages that an idle memory may keep. If a run has written more, all its
@@ -204,18 +204,27 @@ fn forget(base: *mut u8, from: usize, to: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// What the kernel says of the pages of this process. `None` where there is no `/proc`.
-static PAGEMAP: LazyLock<Option<File>> = LazyLock::new(|| File::open("/proc/self/pagemap").ok());
+/// What the kernel says of the pages of this process. `None` where there is no `/proc`, and before it is needed.
+static PAGEMAP: RwLock<Option<File>> = RwLock::new(None);
 
-/// Opens what [`written`] reads. A worker process can open no file once it has its sandbox.
+/// Opens what [`written`] reads, unless that is open. A worker process can open no file once it has its sandbox.
 pub(super) fn open_pagemap() {
-    LazyLock::force(&PAGEMAP);
+    if PAGEMAP.read().is_none() {
+        reopen_pagemap();
+    }
+}
+
+/// The same in a process that was forked: the open file says what pages the other process has.
+pub(super) fn reopen_pagemap() {
+    *PAGEMAP.write() = File::open("/proc/self/pagemap").ok();
 }
 
 /// The pages among the first `length` bytes of a mapping that differ from the file's own, as byte
 /// ranges.
 pub(super) fn written(base: *const u8, length: usize) -> io::Result<Vec<Range<usize>>> {
-    let pagemap = PAGEMAP.as_ref().ok_or(io::ErrorKind::NotFound)?;
+    open_pagemap();
+    let pagemap = PAGEMAP.read();
+    let pagemap = pagemap.as_ref().ok_or(io::ErrorKind::NotFound)?;
     let page = rustix::param::page_size();
     let mut entries = vec![0; length / page * ENTRY];
     pagemap.read_exact_at(&mut entries, (base as usize / page * ENTRY) as u64)?;

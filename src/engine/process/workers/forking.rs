@@ -122,11 +122,10 @@ impl ForkServer {
         // One byte more, so that a longer message is noticed.
         let mut message = [0; ForkReport::BYTES + 1];
         loop {
-            let (length, descriptor) =
-                match forks::receive(&self.socket, &mut message, RecvFlags::DONTWAIT) {
-                    Err(Errno::INTR) => continue,
-                    received => received?,
-                };
+            let (length, descriptor) = match forks::receive(&self.socket, &mut message, RecvFlags::DONTWAIT) {
+                Err(Errno::INTR) => continue,
+                received => received?,
+            };
             if length == 0 {
                 return Err(io::Error::new(io::ErrorKind::BrokenPipe, "the fork server has ended"));
             }

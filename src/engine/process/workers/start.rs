@@ -28,7 +28,11 @@ pub(super) fn start(options: &WorkerOptions, shared: &Arc<Shared>) -> io::Result
         let _killed = child.kill();
         let _reaped = child.wait();
     })?;
-    greeted(options, shared, Born { own, pid, process: Arc::new(process), child: WorkerChild::Started(child) })
+    greeted(
+        options,
+        shared,
+        Born { own, pid, process: Arc::new(process), child: WorkerChild::Started(child) },
+    )
 }
 
 /// Lets a fork server make a worker, which is warm.

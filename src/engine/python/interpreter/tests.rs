@@ -330,7 +330,7 @@ async fn v_318_raw_imports_with_hostile_numbers() {
         ("unknown handle", &["(call $poll (i32.const 0) (i32.const 1) (i32.const 8))"]),
         ("empty poll list", &["(call $poll (i32.const 0) (i32.const 0) (i32.const 8))"]),
         (
-            "exceeds limit",
+            "more than 65536 random bytes at once",
             &[
                 "(call $random (i64.const -1) (i32.const 8))",
                 "(call $random (i64.const 1099511627776) (i32.const 8))",
