@@ -1,6 +1,6 @@
 //! Changes of the resources that clients can read, and the clients that are told of them
-//! (`notifications/resources/updated`): those of a handshake revision with `resources/subscribe`, those of the stateless
-//! revision with `subscriptions/listen`.
+//! (`notifications/resources/updated`): those of a handshake revision with `resources/subscribe`, those of the
+//! stateless revision with `subscriptions/listen`.
 //!
 //! A client can subscribe to what it can read. It is told that a resource has changed, not how.
 

@@ -8,8 +8,8 @@ use tokio::sync::watch;
 pub struct ResourceUpdates(watch::Sender<u64>);
 
 impl ResourceUpdates {
-    /// A new subscription, and the subscriber's end of it: the value is marked as changed with each report. Reports that
-    /// follow each other before the subscriber looks are one change, so that they take no memory.
+    /// A new subscription, and the subscriber's end of it: the value is marked as changed with each report. Reports
+    /// that follow each other before the subscriber looks are one change, so that they take no memory.
     pub(crate) fn channel() -> (Self, watch::Receiver<u64>) {
         let (sender, receiver) = watch::channel(0);
         (Self(sender), receiver)

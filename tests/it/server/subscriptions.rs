@@ -1,5 +1,5 @@
-//! Subscriptions to resources: `resources/subscribe` of the handshake revisions, `subscriptions/listen` of the stateless
-//! one, and `notifications/resources/updated` of both.
+//! Subscriptions to resources: `resources/subscribe` of the handshake revisions, `subscriptions/listen` of the
+//! stateless one, and `notifications/resources/updated` of both.
 
 use std::collections::VecDeque;
 use std::process::Command;
