@@ -34,6 +34,8 @@ pub(super) const CLIENT_EXTENSIONS: &[&str] = &[
     "auth/client-credentials-jwt",
     "auth/wif-jwt-bearer",
     "auth/enterprise-managed-authorization",
+    "auth/dpop",
+    "auth/dpop-nonce",
     "sep-2640-client-no-prefetch",
     "sep-2640-client-verify-digest",
     "sep-2640-client-verify-size",
@@ -258,8 +260,6 @@ pub(super) const NOT_HELD: &[(&str, &str)] = &[
         "the suite has no check in it yet: it skips the scenario until it listens to `subscriptions/listen`, whose \
          filter has no field for tasks in the SDK; the notifications are optional, and `tasks/get` says the same",
     ),
-    ("auth/dpop", "each request would need a proof of its own; tokens are not bound to a key"),
-    ("auth/dpop-nonce", "the same"),
     ("authorization-server-metadata-endpoint", "cx is no authorization server"),
     ("authorization-code-grant", "the same"),
 ];
