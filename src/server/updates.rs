@@ -4,7 +4,7 @@
 //!
 //! A client can subscribe to what it can read. It is told that a resource has changed, not how.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Display;
 use std::future::{Future, pending};
 use std::time::Duration;
@@ -193,7 +193,7 @@ pub(crate) fn accepted(shared: &Shared, requested: Option<&[String]>) -> Vec<Str
         return Vec::new();
     }
     let has = |scheme: &str| requested.iter().any(|uri| uri.starts_with(scheme));
-    let digests = has(skills::PREFIX).then(|| skills::digests(&shared.executor)).unwrap_or_default();
+    let digests = if has(skills::PREFIX) { skills::digests(&shared.executor) } else { HashMap::new() };
     let tools = has(interfaces::SCHEME).then(|| shared.tools());
     let is_known = |uri: &str| {
         digests.contains_key(uri) || tools.as_ref().is_some_and(|tools| tools.interface(uri).is_some())

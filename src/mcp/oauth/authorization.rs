@@ -91,7 +91,7 @@ impl Token {
     /// Sets the headers of a request: the token, and the proof that this client may use it, if it is bound to a key.
     pub(crate) fn authorize(&self, method: &Method, url: &Url, headers: &mut HeaderMap) {
         headers.insert(header::AUTHORIZATION, self.header());
-        let proof = self.1.as_ref().and_then(|BoundTo { key, token }| key.proof(method, url, Some(token)));
+        let proof = self.1.as_ref().and_then(|BoundTo { key, token }| key.proof(method, url, Some(&**token)));
         if let Some(proof) = proof {
             headers.insert(PROOF, proof);
         }

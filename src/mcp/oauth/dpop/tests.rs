@@ -62,7 +62,8 @@ fn a_nonce_is_for_the_server_that_gave_it_and_bounded() {
     assert!(key.take_nonce(&one, &nonce(&["second"])));
     assert_eq!(of(&address("https://one.example/elsewhere")), "second");
     let long = "x".repeat(MAX_NONCE + 1);
-    let unusable: [&[&str]; 6] = [&[], &[""], &["a b"], &["\"quoted\""], &["two", "values"], &[&long]];
+    let unusable: [&[&str]; 6] =
+        [&[], &[""], &["a b"], &["\"quoted\""], &["two", "values"], &[long.as_str()]];
     for unusable in unusable {
         assert!(!key.take_nonce(&one, &nonce(unusable)), "{unusable:?}");
     }
