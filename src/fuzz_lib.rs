@@ -50,6 +50,7 @@ mod server {
     mod incoming;
     mod request_id;
     pub(crate) mod stdio;
+    mod unserved;
 }
 mod storage {
     pub(crate) mod files;

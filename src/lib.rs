@@ -304,10 +304,10 @@ pub use tools::{
     Approval, ApprovalRequest, AskAnnotation, AskReason, DamagedPins, DirectTools, ElicitationAnswer,
     ElicitationHandler, ElicitationMode, ElicitationRefusal, ElicitationRequest, FieldKind, Form, FormError,
     FormField, FormOption, KnownServer, PrivateAddresses, Progress, ProgressListener, RemoteServer,
-    RequestContext, SavedScript, Schema, ScriptCaller, SentRequest, ServerDetails, ServerFailure,
-    ServerFailureKind, ServerRequest, SkillChange, StoredScript, Tool, ToolChange, ToolDefinition,
-    ToolDispatcher, ToolError, ToolErrorCode, ToolKind, ToolList, ToolMode, ToolRequest, ToolResult,
-    ToolRules, TraceContext, UnmatchedPattern,
+    RequestContext, ResourceUpdates, SavedScript, Schema, ScriptCaller, SentRequest, ServerDetails,
+    ServerFailure, ServerFailureKind, ServerRequest, SkillChange, StoredScript, Tool, ToolChange,
+    ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolKind, ToolList, ToolMode, ToolRequest,
+    ToolResult, ToolRules, TraceContext, UnmatchedPattern,
 };
 /// The crate of the addresses of servers.
 #[cfg(feature = "mcp")]

@@ -106,6 +106,9 @@ impl UpstreamServer {
                         let problem = connection.skill_problem(uri, &answer, &trace).await;
                         return Ok((answer, problem));
                     }
+                    ServerRequest::Subscribe { uri, updates } => {
+                        return Ok((connection.follow(uri, updates.clone(), &trace).await?, None));
+                    }
                     ServerRequest::GetPrompt { .. } => {
                         let parameters = Value::Object(request.parameters());
                         return Ok((connection.request(method, parameters, &trace).await?, None));

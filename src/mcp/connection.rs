@@ -199,6 +199,11 @@ impl Connection {
         self.notifications.tool_changes()
     }
 
+    /// Cancelled when nothing more may be sent.
+    pub(crate) fn retired(&self) -> &CancellationToken {
+        &self.retired
+    }
+
     /// Makes the connection end, without waiting for it.
     pub(crate) fn stop(&self) {
         self.stop.cancel();

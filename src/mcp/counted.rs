@@ -72,7 +72,7 @@ impl Drop for CountedCall<'_> {
 }
 
 /// The methods that are counted by their names.
-const METHODS: [&str; 14] = [
+const METHODS: [&str; 16] = [
     "initialize",
     "server/discover",
     "subscriptions/listen",
@@ -80,6 +80,8 @@ const METHODS: [&str; 14] = [
     "tools/list",
     "resources/list",
     "resources/read",
+    "resources/subscribe",
+    "resources/unsubscribe",
     "skills/list",
     "tasks/cancel",
     "tasks/get",

@@ -20,6 +20,8 @@ mod connection;
 mod counted;
 mod definitions;
 mod errors;
+mod follow;
+mod followed;
 mod handshake;
 mod http;
 mod input;

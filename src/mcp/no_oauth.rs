@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use ::http::HeaderValue;
+use ::http::{HeaderMap, Method, StatusCode};
 use url::Url;
 
 use crate::mcp::settings::{HttpTransport, McpServer, McpTransport};
@@ -19,7 +19,11 @@ pub(crate) struct Authorization {
 pub(super) enum Token {}
 
 impl Token {
-    pub(super) fn header(&self) -> HeaderValue {
+    pub(super) fn authorize(&self, _method: &Method, _url: &Url, _headers: &mut HeaderMap) {
+        match *self {}
+    }
+
+    pub(super) fn take_nonce(&self, _url: &Url, _status: StatusCode, _headers: &HeaderMap) -> bool {
         match *self {}
     }
 }

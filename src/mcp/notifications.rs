@@ -9,6 +9,7 @@ use rmcp::model::{ClientConfig, Implementation, ProgressNotificationParam, Progr
 use rmcp::service::NotificationContext;
 use rmcp::{ClientHandler, RoleClient};
 
+use super::followed::FollowedResources;
 use super::questions::Questions;
 use crate::text::start_bytes;
 use crate::tools::{Progress, ProgressListener};
@@ -29,6 +30,7 @@ struct Inner {
     generation: Arc<AtomicU64>,
     listeners: Mutex<HashMap<ProgressToken, ProgressListener>>,
     questions: Arc<Questions>,
+    followed: FollowedResources,
 }
 
 impl Notifications {
@@ -40,6 +42,11 @@ impl Notifications {
     /// The server's questions.
     pub(crate) fn questions(&self) -> &Arc<Questions> {
         &self.inner.questions
+    }
+
+    /// The subscriptions to the server's resources.
+    pub(crate) fn followed(&self) -> &FollowedResources {
+        &self.inner.followed
     }
 
     /// Number of times that the server has announced a change of its tools.

@@ -7,6 +7,7 @@
 mod assertion;
 mod authorization;
 mod discovery;
+mod dpop;
 mod enterprise;
 mod failure;
 mod http;

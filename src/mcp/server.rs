@@ -299,7 +299,7 @@ impl UpstreamServer {
                 () = sleep_until((since + idle).into()) => {}
                 () = connection.ended() => return,
             }
-            if !self.take_idle(&connection, idle) {
+            if connection.is_followed() || !self.take_idle(&connection, idle) {
                 // The connection is in use: it is checked again when it may have been idle for long enough.
                 tokio::time::sleep(idle.min(Duration::from_secs(1))).await;
                 continue;

@@ -167,8 +167,9 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
             }
             "notifications/cancelled" => self.notifications.questions().cancelled(parameters),
             "notifications/tasks/status" => self.notifications.questions().task_changed(parameters),
-            // rmcp waits for this notification before a subscription begins. A connection has one
-            // subscription; further notifications are ignored.
+            "notifications/resources/updated" => self.notifications.followed().report(parameters),
+            // rmcp waits for this notification before a subscription begins. Those of the changes are
+            // handled above.
             "notifications/subscriptions/acknowledged" => {
                 if let Ok(message) = serde_json::from_slice(line) {
                     return Read::Message(Box::new(message));

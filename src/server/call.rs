@@ -153,7 +153,11 @@ fn start(
     let (shared, client) = (Arc::clone(&session.shared), session.client.clone());
     let run = async move {
         let result = executor.run(script).await;
-        answer_run(&shared, &client, language, result, printed.as_ref()).await.into()
+        let answer = answer_run(&shared, &client, language, result, printed.as_ref()).await;
+        if let Some(printed) = &printed {
+            printed.note_end();
+        }
+        answer.into()
     };
     Ok(RunInFlight {
         run: run.boxed(),

@@ -11,7 +11,8 @@ use rmcp::model::{
     GetTaskParams, GetTaskResult, InitializeRequestParams, InitializeResult, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListSkillsResult, ListToolsResult,
     PaginatedRequestParams, ReadResourceDirectoryRequestParams, ReadResourceRequestParams,
-    ReadResourceResponse, ServerConfig, SubscriptionFilter, Tool, UpdateTaskParams,
+    ReadResourceResponse, ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool,
+    UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -135,6 +136,10 @@ impl ServerHandler for RequestHandler {
         "resources/templates/list": list_resource_templates(Option<PaginatedRequestParams>) -> ListResourceTemplatesResult;
         "resources/directory/read": read_resource_directory(ReadResourceDirectoryRequestParams) -> ListResourcesResult;
         "resources/read": read_resource(ReadResourceRequestParams) -> ReadResourceResponse;
+        #[expect(deprecated, reason = "the latest revision has removed it, and earlier ones have it")]
+        "resources/subscribe": subscribe(SubscribeRequestParams) -> ();
+        #[expect(deprecated, reason = "the latest revision has removed it, and earlier ones have it")]
+        "resources/unsubscribe": unsubscribe(UnsubscribeRequestParams) -> ();
         "skills/list": list_skills(Option<PaginatedRequestParams>) -> ListSkillsResult;
         "skills/get": get_skill(GetSkillRequestParams) -> GetSkillResult;
         #[expect(

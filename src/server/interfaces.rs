@@ -10,9 +10,11 @@ use rmcp::RoleServer;
 use rmcp::model::{ErrorData, ReadResourceResult, Resource};
 use rmcp::service::RequestContext;
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use super::call::for_client;
-use super::prompt::Elicitation;
+use super::prompt::{Elicitation, Prompt};
 use super::session::McpSession;
 use super::shown::{self, Interface, ShownTools};
 use crate::json::{self, Json};
@@ -70,17 +72,10 @@ pub(crate) async fn read(
     address: &str,
     context: &RequestContext<RoleServer>,
 ) -> Result<ReadResourceResult, ErrorData> {
-    let mut tools = session.shared.tools();
-    if tools.interface(address).is_none() {
-        tools = session.shared.asked_tools(true).await;
-    }
-    let Some(Interface { server, address: own }) = tools.interface(address) else {
-        let problem = format!("{}: {address}", missing(&tools, address));
-        return Err(ErrorData::resource_not_found(problem, Some(json!({ "uri": address }))));
-    };
+    let Interface { server, address: own } = find(session, address).await?;
     let wall_time = session.shared.executor.limits().wall_time;
     let wanted = ServerRequest::ReadResource { uri: own.clone() };
-    let answer = request(session, context, server, wanted, wall_time).await;
+    let answer = request(session, context, &server, wanted, wall_time).await;
     let answer = answer.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
     let unreadable = || {
         let problem = format!("server `{server}` has sent a resource that cannot be read: {address}");
@@ -88,11 +83,27 @@ pub(crate) async fn read(
     };
     let mut answer: Value = parsed(&answer).ok_or_else(unreadable)?;
     for contents in answer["contents"].as_array_mut().into_iter().flatten() {
-        if contents["uri"] == *own {
+        if contents["uri"] == own {
             contents["uri"] = address.into();
         }
     }
     serde_json::from_value(answer).map_err(|_| unreadable())
+}
+
+/// The interface at an address as clients see it.
+///
+/// # Errors
+///
+/// If no tool names it.
+pub(crate) async fn find(session: &McpSession, address: &str) -> Result<Interface, ErrorData> {
+    let mut tools = session.shared.tools();
+    if tools.interface(address).is_none() {
+        tools = session.shared.asked_tools(true).await;
+    }
+    tools.interface(address).cloned().ok_or_else(|| {
+        let problem = format!("{}: {address}", missing(&tools, address));
+        ErrorData::resource_not_found(problem, Some(json!({ "uri": address })))
+    })
 }
 
 /// Why there is no interface at an address.
@@ -105,7 +116,8 @@ fn missing(tools: &ShownTools, address: &str) -> &'static str {
     }
 }
 
-async fn request(
+/// Sends a request about an interface to its server, for a client.
+pub(crate) async fn request(
     session: &McpSession,
     context: &RequestContext<RoleServer>,
     server: &str,
@@ -113,22 +125,32 @@ async fn request(
     wall_time: Duration,
 ) -> Result<Json, ToolError> {
     let executor = &session.shared.executor;
-    let limits = executor.limits();
+    let cancel = session.cancellation(context);
+    let _cancel_on_drop = cancel.clone().drop_guard();
+    // A prompt that would have to be sent in a result cannot be sent here: its receiver is dropped.
+    let elicitation = Elicitation::from_context(context).filter(|client| client.in_results.is_none());
+    let (options, _prompts) = options(session, elicitation, wall_time, &cancel);
+    tokio::select! {
+        answer = executor.request_resource(options, server, request) => answer,
+        () = context.ct.cancelled() => Err(ToolError::new(ToolErrorCode::Cancelled, "the request was cancelled")),
+    }
+}
+
+/// The options of such a request, and the prompts that would have to be sent in a result.
+pub(crate) fn options(
+    session: &McpSession,
+    elicitation: Option<Elicitation>,
+    wall_time: Duration,
+    cancel: &CancellationToken,
+) -> (Script, mpsc::Receiver<Prompt>) {
+    let limits = session.shared.executor.limits();
     let limits = Limits {
         wall_time: wall_time.min(limits.wall_time),
         result_bytes: limits.result_bytes.min(MAX_BYTES),
         ..limits
     };
-    let cancel = session.cancellation(context);
-    let _cancel_on_drop = cancel.clone().drop_guard();
     let options = Script::typescript("").named(tool_call::NAME).limits(limits);
-    // A prompt that would have to be sent in a result cannot be sent here: its receiver is dropped.
-    let elicitation = Elicitation::from_context(context).filter(|client| client.in_results.is_none());
-    let (options, _prompts) = for_client(session, options, elicitation, &cancel);
-    tokio::select! {
-        answer = executor.request_resource(options, server, request) => answer,
-        () = context.ct.cancelled() => Err(ToolError::new(ToolErrorCode::Cancelled, "the request was cancelled")),
-    }
+    for_client(session, options, elicitation, cancel)
 }
 
 /// Parses an answer, unless it would take far more memory than its text.

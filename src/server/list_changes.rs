@@ -33,9 +33,9 @@ pub(crate) async fn announce(shared: Arc<Shared>, peer: Peer<RoleServer>, ended:
     }
 }
 
-/// The notifications that a client can subscribe to.
-pub(crate) fn filter() -> SubscriptionFilter {
-    SubscriptionFilter::builder().tools_list_changed().build()
+/// The notifications that a client can subscribe to, with those of `resources`.
+pub(crate) fn filter(resources: Vec<String>) -> SubscriptionFilter {
+    SubscriptionFilter::builder().tools_list_changed().resource_subscriptions(resources).build()
 }
 
 /// Serves one subscription until its client cancels it or is gone, or `ended` is cancelled.

@@ -64,13 +64,17 @@ mod answer;
 mod guide;
 mod health;
 mod index;
+mod interface_updates;
 mod interfaces;
 mod metrics;
 mod output_schemas;
 mod resources;
 mod shown;
 mod skills;
+mod subscriptions;
 mod tools;
+mod unserved;
+mod updates;
 
 mod calls;
 mod client_slots;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CustomRequest, CustomResult,
-    DiscoverResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams,
+    DiscoverResult, ErrorData, GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams,
     GetSkillResult, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult,
     JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListSkillsResult,
     ListToolsResult, PaginatedRequestParams, ReadResourceDirectoryRequestParams, ReadResourceRequestParams,
-    ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestMethod, SubscriptionFilter, Tool,
-    UpdateTaskParams,
+    ReadResourceResponse, ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool,
+    UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -18,7 +18,10 @@ use super::call::{Called, is_stateless};
 use super::request_span::ObservedRequest;
 use super::session::McpSession;
 use super::shared::MAX_SUBSCRIPTIONS;
-use super::{answer, call, guide, health, interfaces, list_changes, resources, shown, skills, tools, wait};
+use super::{
+    answer, call, guide, health, interfaces, list_changes, resources, shown, skills, tools, unserved,
+    updates, wait,
+};
 use crate::run::script::Language;
 use crate::text::preview;
 use crate::tools::names::{SuggestionBudget, suggestion};
@@ -56,7 +59,8 @@ const KNOWN_METHODS: &[&str] = &[
 ];
 
 /// Methods that the stateless revision has removed.
-const METHODS_OF_SESSIONS: &[&str] = &["initialize", "logging/setLevel"];
+const METHODS_OF_SESSIONS: &[&str] =
+    &["initialize", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
 
 impl ServerHandler for McpSession {
     #[expect(
@@ -68,6 +72,7 @@ impl ServerHandler for McpSession {
             .enable_logging()
             .enable_prompts()
             .enable_resources()
+            .enable_resources_subscribe()
             .enable_tools()
             .enable_tool_list_changed()
             .enable_tasks()
@@ -89,8 +94,9 @@ impl ServerHandler for McpSession {
         Ok(DiscoverResult::from_server_info(versions, self.get_info()))
     }
 
-    fn accepted_subscription_filter(&self, _requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        Some(list_changes::filter())
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        let resources = updates::accepted(&self.shared, requested.resource_subscriptions.as_deref());
+        Some(list_changes::filter(resources))
     }
 
     /// The definition of a tool that is shown directly, as far as it is known. Over HTTP, rmcp refuses a call whose
@@ -107,8 +113,10 @@ impl ServerHandler for McpSession {
         };
         let ended = self.cancellation(subscription.request_context());
         let _ends_with_this = ended.clone().drop_guard();
-        list_changes::serve(&self.shared, &subscription, &ended).await;
-        Ok(())
+        tokio::select! {
+            () = list_changes::serve(&self.shared, &subscription, &ended) => Ok(()),
+            problem = updates::serve(self, &subscription, &ended) => Err(problem),
+        }
     }
 
     async fn initialize(
@@ -218,17 +226,25 @@ impl ServerHandler for McpSession {
         if request.uri.starts_with(skills::PREFIX) {
             return skills::read(&self.shared.executor, &request.uri).map(Into::into);
         }
-        if resources::run_of(&request.uri).is_some_and(|id| self.yielded.has(id)) {
-            let problem = "the run goes on; the tool `wait` has its output and, when it has ended, the rest";
-            return Err(ErrorData::resource_not_found(problem, None));
-        }
-        let record = match (resources::run_of(&request.uri), self.shared.executor.history()) {
-            (Some(id), Some(history)) => history.find(&self.client, id).await,
-            _ => Ok(None),
-        };
-        let unavailable =
-            |error| ErrorData::internal_error(format!("the record cannot be read now: {error}"), None);
-        resources::read(&request.uri, record.map_err(unavailable)?.as_deref()).map(Into::into)
+        let history = self.shared.executor.history();
+        resources::read_for(&self.client, &request.uri, history, &self.yielded).await.map(Into::into)
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        updates::subscribe(self, request.uri, &context).await
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.subscriptions.remove(&request.uri);
+        Ok(())
     }
 
     #[expect(
@@ -241,7 +257,7 @@ impl ServerHandler for McpSession {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         if is_stateless(&context) {
-            return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
+            return Err(unserved::error("logging/setLevel"));
         }
         *self.log.lock() = Some(request.level);
         Ok(())
@@ -285,7 +301,7 @@ impl ServerHandler for McpSession {
             let problem = format!("the parameters are not those of `{}`", request.method);
             return Err(ErrorData::invalid_params(problem, None));
         }
-        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("no method `{}`", request.method), None))
+        Err(unserved::error(method))
     }
 }
 

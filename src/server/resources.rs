@@ -4,6 +4,7 @@ use rmcp::model::{ErrorData, ReadResourceResult, Resource, ResourceContents, Res
 use serde_json::json;
 
 use super::guide;
+use super::yielded::YieldedRuns;
 use crate::run::history::{History, RunRecord};
 
 /// The URI of the guide.
@@ -82,9 +83,71 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
     vec![ResourceTemplate::new(format!("{RUNS}{{id}}/{{part}}"), "run").with_description(description)]
 }
 
+/// The part of a run that a URI names, if it is one.
+fn part_of(uri: &str) -> Option<Part> {
+    let (_id, name) = uri.strip_prefix(RUNS)?.split_once('/')?;
+    Part::ALL.into_iter().find(|part| part.name() == name)
+}
+
+/// Whether a URI names a part of a run.
+pub(crate) fn is_part(uri: &str) -> bool {
+    part_of(uri).is_some()
+}
+
+/// Whether a URI names what a run has printed, which grows while the run goes on.
+pub(crate) fn is_output(uri: &str) -> bool {
+    matches!(part_of(uri), Some(Part::Output))
+}
+
+/// Reads the resource at the URI of a run that goes on and has printed `output` so far.
+///
+/// # Errors
+///
+/// If there is no such resource, or not before the run has ended.
+fn read_running(uri: &str, output: &str) -> Result<ReadResourceResult, ErrorData> {
+    match part_of(uri) {
+        Some(Part::Output) => {
+            let contents = ResourceContents::text(output, uri).with_mime_type(PLAIN);
+            Ok(ReadResourceResult::new(vec![contents]))
+        }
+        Some(Part::Value | Part::Calls) => {
+            let problem = "the run goes on; its part `output` has what it has printed so far, and the tool `wait` has \
+                           the rest when it has ended";
+            Err(ErrorData::resource_not_found(problem, Some(json!({ "uri": uri }))))
+        }
+        None => read(uri, None),
+    }
+}
+
 /// The run whose record a URI names.
 pub(crate) fn run_of(uri: &str) -> Option<&str> {
     uri.strip_prefix(RUNS)?.split('/').next()
+}
+
+/// Reads the guide, or a part of a run of the client: of its record, or of what it has printed so far.
+///
+/// # Errors
+///
+/// If there is no such resource, or the record cannot be read now.
+pub(crate) async fn read_for(
+    client: &str,
+    uri: &str,
+    history: Option<&History>,
+    yielded: &YieldedRuns,
+) -> Result<ReadResourceResult, ErrorData> {
+    let id = run_of(uri);
+    // Taken first: the run may end meanwhile, and has a record then.
+    let so_far = id.and_then(|id| yielded.printed(id)).and_then(|printed| printed.so_far());
+    if let Some(output) = so_far {
+        return read_running(uri, &output);
+    }
+    let record = match (id, history) {
+        (Some(id), Some(history)) => history.find(client, id).await,
+        _ => Ok(None),
+    };
+    let unavailable =
+        |error| ErrorData::internal_error(format!("the record cannot be read now: {error}"), None);
+    read(uri, record.map_err(unavailable)?.as_deref())
 }
 
 /// Reads the resource at a URI; `record` is the run record that the URI names, if the client has it.
@@ -92,7 +155,7 @@ pub(crate) fn run_of(uri: &str) -> Option<&str> {
 /// # Errors
 ///
 /// If there is no such resource.
-pub(crate) fn read(uri: &str, record: Option<&RunRecord>) -> Result<ReadResourceResult, ErrorData> {
+fn read(uri: &str, record: Option<&RunRecord>) -> Result<ReadResourceResult, ErrorData> {
     let contents = |text: &str, mime_type: &str| {
         let contents = ResourceContents::text(text, uri).with_mime_type(mime_type);
         Ok(ReadResourceResult::new(vec![contents]))

@@ -14,6 +14,7 @@ use super::list_changes;
 use super::notifications::{Severity, Wanted};
 use super::run_rate::{RequestClient, RunRates};
 use super::shared::Shared;
+use super::subscriptions::Subscriptions;
 use super::tasks::Tasks;
 use super::yielded::YieldedRuns;
 use crate::run::history::WITHOUT_SESSION;
@@ -40,6 +41,7 @@ pub(crate) struct McpSession {
     pub(crate) rates: Arc<RunRates>,
     pub(crate) tasks: Tasks,
     pub(crate) yielded: YieldedRuns,
+    pub(crate) subscriptions: Subscriptions,
     /// The minimum severity of lines that the client wants, as set by a client of a handshake
     /// revision.
     pub(crate) log: Mutex<Option<Severity>>,
@@ -82,6 +84,7 @@ impl McpSession {
             rates: Arc::default(),
             tasks: Tasks::default(),
             yielded: YieldedRuns::default(),
+            subscriptions: Subscriptions::default(),
             log: Mutex::default(),
             is_told: AtomicBool::new(false),
         }

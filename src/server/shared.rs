@@ -1,6 +1,6 @@
 //! The state that all clients of a server share.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -17,6 +17,7 @@ use super::index::Index;
 use super::languages::report_name;
 use super::pending::PendingRuns;
 use super::shown::{Shown, ShownTools};
+use super::skills;
 use crate::error::Error;
 use crate::executor::Executor;
 use crate::run::script::Language;
@@ -59,6 +60,12 @@ impl Default for ServerOptions {
 /// proxy on this machine count as one.
 pub(crate) const MAX_SUBSCRIPTIONS: usize = 64;
 
+/// Maximum number of resources that one client is subscribed to, in all of its subscriptions together.
+pub(crate) const MAX_RESOURCES: usize = 64;
+
+/// The digests of the files of all skills, by URI.
+pub(crate) type SkillDigests = Arc<HashMap<String, u64>>;
+
 /// Identifies the lists that a list of tools was made from: [`Executor::lists_key`].
 type ListKey = (u64, u64);
 
@@ -84,6 +91,12 @@ pub(crate) struct Shared {
     tokens_failing: AtomicUsize,
     /// The open subscriptions of clients of the stateless revision.
     pub(crate) subscriptions: ClientSlots,
+    /// The resources that clients are subscribed to.
+    pub(crate) resource_slots: ClientSlots,
+    /// Whether a task follows the files of skills.
+    is_following_skills: AtomicBool,
+    /// Those files as that task has last found them.
+    skill_digests: watch::Sender<SkillDigests>,
     index: Index,
     /// The number of clients so far. Gives each client a different name.
     clients: AtomicUsize,
@@ -102,6 +115,9 @@ impl Shared {
             hung_workers: Arc::new(HungWorkers::new(executor.clone())),
             tokens_failing: AtomicUsize::new(0),
             subscriptions: ClientSlots::new(MAX_SUBSCRIPTIONS),
+            resource_slots: ClientSlots::new(MAX_RESOURCES),
+            is_following_skills: AtomicBool::new(false),
+            skill_digests: watch::Sender::default(),
             index: Index::default(),
             clients: AtomicUsize::new(0),
             executor,
@@ -152,6 +168,14 @@ impl Shared {
     /// A receiver of the changes that [`follow_lists`](Self::follow_lists) finds.
     pub(crate) fn list_changes(&self) -> watch::Receiver<u64> {
         self.list_changes.subscribe()
+    }
+
+    /// Follows the files of skills while there are receivers of what this returns. Must be called in a tokio runtime.
+    pub(crate) fn follow_skills(self: &Arc<Self>) -> watch::Receiver<SkillDigests> {
+        if !self.is_following_skills.swap(true, Ordering::Relaxed) {
+            tokio::spawn(follow_skills(Arc::downgrade(self)));
+        }
+        self.skill_digests.subscribe()
     }
 
     /// Whether newer tokens cannot be used.
@@ -219,6 +243,27 @@ async fn follow_lists(shared: Weak<Shared>) {
         if before.is_none_or(|before| before != now) {
             shared.list_changes.send_modify(|count| *count += 1);
         }
+    }
+}
+
+/// Reads the files of skills in each interval in which somebody wants to know of changes.
+async fn follow_skills(shared: Weak<Shared>) {
+    loop {
+        tokio::time::sleep(FOLLOW_INTERVAL).await;
+        let Some(shared) = shared.upgrade() else { return };
+        if shared.skill_digests.receiver_count() == 0 {
+            continue;
+        }
+        let executor = shared.executor.clone();
+        let read = tokio::task::spawn_blocking(move || skills::digests(&executor));
+        let Ok(now) = read.await else { continue };
+        shared.skill_digests.send_if_modified(|known| {
+            let differs = **known != now;
+            if differs {
+                *known = Arc::new(now);
+            }
+            differs
+        });
     }
 }
 

@@ -1,6 +1,9 @@
 //! Skills that clients can read (SEP-2640): cx's guide, and the user's saved scripts. Each is a
 //! directory of resources below `skill://cx/`. Reading one runs nothing.
 
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
 use rmcp::model::{
     DIRECTORY_MIME_TYPE, ErrorData, GetSkillResult, ListResourcesResult, ListSkillsResult,
     ReadResourceResult, Resource, ResourceContents, Skill, SkillFrontmatter, SkillResource, SkillResources,
@@ -116,6 +119,19 @@ fn describe(script: &SavedScript, description: &str, code_file: &str) -> String 
         text.push_str(&format!("\nIts input, as JSON Schema:\n\n```json\n{}\n```\n", input.text()));
     }
     text
+}
+
+/// A number for each file of a skill, by URI, that differs when the file has changed. Reads files.
+pub(crate) fn digests(executor: &Executor) -> HashMap<String, u64> {
+    let mut digests = HashMap::new();
+    for skill in all(executor) {
+        for (file, text) in &skill.files {
+            let mut hasher = DefaultHasher::new();
+            text.hash(&mut hasher);
+            digests.insert(skill.uri(file), hasher.finish());
+        }
+    }
+    digests
 }
 
 /// The skills as `skills/list` returns them.

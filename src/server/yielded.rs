@@ -10,6 +10,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use parking_lot::Mutex;
 use rmcp::model::{CallToolResult, ContentBlock};
+use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
@@ -33,8 +34,17 @@ pub(crate) struct YieldedRuns {
 enum Entry {
     /// No call of `wait` is waiting for the run.
     Waiting(Box<YieldedRun>, Expiry),
-    /// A call of `wait` is waiting for the run.
-    Awaited,
+    /// A call of `wait` is waiting for the run, whose output this is.
+    Awaited(Printed),
+}
+
+impl Entry {
+    fn printed(&self) -> &Printed {
+        match self {
+            Self::Waiting(run, _) => &run.printed,
+            Self::Awaited(printed) => printed,
+        }
+    }
 }
 
 /// A run that has yielded.
@@ -67,13 +77,21 @@ pub(crate) enum NotAwaited {
 #[derive(Clone, Default)]
 pub(crate) struct Printed {
     state: Arc<Mutex<PrintedState>>,
+    progress: watch::Sender<RunProgress>,
+}
+
+/// How far a run is, for those that follow it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RunProgress {
+    /// Whether the run has ended, and its record can be read if it is kept.
+    pub(crate) has_ended: bool,
 }
 
 #[derive(Default)]
 struct PrintedState {
-    /// Output that the client has not received.
-    new: String,
-    /// Bytes of the delivered output, with the newlines that join its lines.
+    /// The whole output. The run's limits bound it.
+    text: String,
+    /// Bytes of it that the client has received as parts of answers.
     delivered: usize,
     has_lines: bool,
     /// Whether the remaining output belongs to the run's answer.
@@ -87,42 +105,56 @@ impl Printed {
     #[cfg(feature = "http")]
     pub(crate) fn of_run(id: String) -> Self {
         let state = PrintedState { id: Some(id), ..PrintedState::default() };
-        Self { state: Arc::new(Mutex::new(state)) }
+        Self { state: Arc::new(Mutex::new(state)), ..Self::default() }
     }
 
-    /// The output that was not delivered. It stays undelivered.
-    #[cfg(feature = "http")]
-    pub(crate) fn so_far(&self) -> String {
-        self.state.lock().new.clone()
+    /// The whole output so far. `None` when it belongs to the run's answer.
+    pub(crate) fn so_far(&self) -> Option<String> {
+        let state = self.state.lock();
+        (!state.is_closed).then(|| state.text.clone())
+    }
+
+    /// Follows the run: the value is marked as changed whenever the run has printed, and when it has ended.
+    pub(crate) fn follow(&self) -> watch::Receiver<RunProgress> {
+        self.progress.subscribe()
+    }
+
+    /// Records that the run has ended, and that its record is kept if it is at all.
+    pub(crate) fn note_end(&self) {
+        self.progress.send_modify(|progress| progress.has_ended = true);
     }
 
     /// Adds kept output. The run's limits bound it.
     pub(crate) fn add(&self, entry: &Output) {
         let Output::Log { text, .. } = entry else { return };
-        let mut state = self.state.lock();
-        if state.is_closed {
-            return;
+        {
+            let mut state = self.state.lock();
+            if state.is_closed {
+                return;
+            }
+            if state.has_lines {
+                state.text.push('\n');
+            }
+            state.has_lines = true;
+            state.text.push_str(text);
         }
-        if state.has_lines {
-            state.new.push('\n');
-        }
-        state.has_lines = true;
-        state.new.push_str(text);
+        self.progress.send_modify(|_progress| {});
     }
 
     /// The output since the last delivery.
     pub(crate) fn deliver(&self) -> String {
         let mut state = self.state.lock();
-        let new = std::mem::take(&mut state.new);
-        state.delivered += new.len();
-        new.strip_prefix('\n').map(str::to_owned).unwrap_or(new)
+        let new = state.text.get(state.delivered..).unwrap_or_default();
+        let new = new.strip_prefix('\n').unwrap_or(new).to_owned();
+        state.delivered = state.text.len();
+        new
     }
 
     /// Ends delivery: the remaining output belongs to the run's answer. Returns how much was delivered, in bytes of the
     /// whole output.
     pub(crate) fn close(&self) -> usize {
         let mut state = self.state.lock();
-        (state.is_closed, state.new) = (true, String::new());
+        (state.is_closed, state.text) = (true, String::new());
         state.delivered
     }
 
@@ -186,17 +218,19 @@ impl YieldedRuns {
         let shown = text::start(id, 40).to_owned();
         match runs.get_mut(id) {
             None => Err(NotAwaited::Unknown(shown)),
-            Some(Entry::Awaited) => Err(NotAwaited::Awaited(shown)),
-            Some(entry) => match std::mem::replace(entry, Entry::Awaited) {
-                Entry::Waiting(run, _timer) => Ok(AwaitedRun { of: self.clone(), run: Some(run) }),
-                Entry::Awaited => Err(NotAwaited::Awaited(shown)),
-            },
+            Some(entry) => {
+                let printed = entry.printed().clone();
+                match std::mem::replace(entry, Entry::Awaited(printed)) {
+                    Entry::Waiting(run, _timer) => Ok(AwaitedRun { of: self.clone(), run: Some(run) }),
+                    Entry::Awaited(_) => Err(NotAwaited::Awaited(shown)),
+                }
+            }
         }
     }
 
-    /// Whether the run continues, or its answer was not fetched.
-    pub(crate) fn has(&self, id: &str) -> bool {
-        self.runs.lock().contains_key(id)
+    /// The output of a run that continues, or whose answer was not fetched.
+    pub(crate) fn printed(&self, id: &str) -> Option<Printed> {
+        self.runs.lock().get(id).map(|entry| entry.printed().clone())
     }
 }
 

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::elicitation::ElicitationHandler;
 use super::error::{ToolError, ToolErrorCode};
+use super::resource_updates::ResourceUpdates;
 use super::result::ToolResult;
 use super::schema::Schema;
 use super::stored_script::{ScriptCaller, ToolKind};
@@ -264,6 +265,14 @@ pub enum ServerRequest {
     },
     /// All prompts that the server lists, as one array.
     ListPrompts,
+    /// Reports of the changes of a resource, which follow the answer until the subscriber is gone. The answer is an
+    /// empty object.
+    Subscribe {
+        /// The resource's URI.
+        uri: String,
+        /// Receives the reports.
+        updates: ResourceUpdates,
+    },
     /// The messages of a prompt.
     GetPrompt {
         /// The prompt's name.
@@ -275,14 +284,18 @@ pub enum ServerRequest {
 
 impl ServerRequest {
     /// The methods of all requests.
-    pub(crate) const METHODS: [&'static str; 4] =
-        ["resources/list", "resources/read", "prompts/list", "prompts/get"];
+    pub(crate) const METHODS: [&'static str; 5] =
+        ["resources/list", Self::READ, "resources/subscribe", "prompts/list", "prompts/get"];
+
+    /// The method of [`ReadResource`](Self::ReadResource).
+    pub(crate) const READ: &'static str = "resources/read";
 
     /// The protocol's method. Policies treat it as a tool name.
     pub const fn method(&self) -> &'static str {
         match self {
             Self::ListResources => "resources/list",
-            Self::ReadResource { .. } => "resources/read",
+            Self::ReadResource { .. } => Self::READ,
+            Self::Subscribe { .. } => "resources/subscribe",
             Self::ListPrompts => "prompts/list",
             Self::GetPrompt { .. } => "prompts/get",
         }
@@ -304,6 +317,7 @@ impl ServerRequest {
         Ok(match self {
             Self::ListResources | Self::ListPrompts => self,
             Self::ReadResource { .. } => Self::ReadResource { uri: text("uri")? },
+            Self::Subscribe { updates, .. } => Self::Subscribe { uri: text("uri")?, updates },
             Self::GetPrompt { .. } => Self::GetPrompt {
                 name: text("name")?,
                 arguments: match parameters.remove("arguments") {
@@ -318,7 +332,7 @@ impl ServerRequest {
     pub fn parameters(&self) -> Map<String, Value> {
         let parameters = match self {
             Self::ListResources | Self::ListPrompts => Value::Null,
-            Self::ReadResource { uri } => json!({ "uri": uri }),
+            Self::ReadResource { uri } | Self::Subscribe { uri, .. } => json!({ "uri": uri }),
             Self::GetPrompt { name, arguments } => json!({ "name": name, "arguments": arguments }),
         };
         match parameters {

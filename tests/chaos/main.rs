@@ -12,7 +12,8 @@
 //!
 //! Events that a test checks afterwards are appended to the notes, a line each: `started PID`,
 //! `initialize`, `list`, `executed TOOL`, `cancelled ID`, `grandchild PID`, `answered JSON`,
-//! `request METHOD PATH`, `elsewhere METHOD authorization=…`, `task JSON`, `tasks/METHOD ID`.
+//! `request METHOD PATH`, `elsewhere METHOD authorization=…`, `task JSON`, `tasks/METHOD ID`,
+//! `resources/subscribe URI`, `listening JSON`.
 #![expect(
     unsafe_code,
     clippy::exit,

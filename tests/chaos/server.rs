@@ -85,6 +85,17 @@ impl Server {
             "resources/read" if self.options.is("apps") => {
                 sink.send_text(&tools::resource(self, id, parameters["uri"].as_str().unwrap_or_default()))
             }
+            "resources/subscribe" | "resources/unsubscribe" if self.options.is("apps") => {
+                self.options.note(&format!("{method} {}", parameters["uri"]));
+                sink.send(&result(id, json!({})))
+            }
+            "subscriptions/listen" if self.options.is("apps") => {
+                let accepted = &parameters["notifications"];
+                self.options.note(&format!("listening {accepted}"));
+                let meta = json!({ "io.modelcontextprotocol/subscriptionId": id });
+                let acknowledged = json!({ "notifications": accepted, "_meta": meta });
+                sink.send(&notification("notifications/subscriptions/acknowledged", acknowledged))
+            }
             "tools/call" => {
                 self.call(id, parameters, sink);
                 Ok(())
@@ -131,6 +142,9 @@ impl Server {
             answer["capabilities"]["tasks"] =
                 json!({ "cancel": {}, "requests": { "tools": { "call": {} } } });
         }
+        if self.options.is("apps") && self.options.variant != "mute" {
+            answer["capabilities"]["resources"] = json!({ "subscribe": true });
+        }
         sink.send(&result(id, answer))?;
         if self.options.is("asks") { ask("connecting", sink) } else { Ok(()) }
     }
@@ -140,13 +154,16 @@ impl Server {
         match self.options.mode.as_str() {
             "discover-ignored" | "silent" => Ok(()),
             mode if mode == "modern-only" || self.options.variant == "modern" => {
-                let answer = json!({
+                let mut answer = json!({
                     "supportedVersions": ["2026-07-28"],
                     "capabilities": { "tools": {} },
                     "ttlMs": 0,
                     "cacheScope": "private",
                     "_meta": { "io.modelcontextprotocol/serverInfo": { "name": "chaos", "version": "1" } },
                 });
+                if self.options.is("apps") {
+                    answer["capabilities"]["resources"] = json!({ "subscribe": true });
+                }
                 sink.send(&result(id, answer))
             }
             _ => sink.send(&error(id, -32601, "method not found")),
@@ -226,6 +243,13 @@ impl Server {
                     }
                 }
                 sink.send(&text_result(id, "done"))
+            }
+            "tick" if self.options.is("apps") => {
+                for _ in 0..100 {
+                    let changed = json!({ "uri": tools::APP });
+                    sink.send(&notification("notifications/resources/updated", changed))?;
+                }
+                sink.send(&text_result(id, "odd"))
             }
             "show_time" => sink.send(&result(id, show_time(arguments))),
             "add_tool" => {

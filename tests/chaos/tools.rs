@@ -85,7 +85,8 @@ pub(crate) fn other_page(server: &Server, id: &Value, key: &str) -> String {
     result(id, page).to_string()
 }
 
-const APP: &str = "ui://clock/view";
+/// The address of the user interface.
+pub(crate) const APP: &str = "ui://clock/view";
 const APP_TYPE: &str = "text/html;profile=mcp-app";
 
 /// The contents of the resource at an address, by the mode `apps`. They name the server by its notes' file.

@@ -122,6 +122,7 @@ const LIBRARIES: &[(&str, Users)] = &[
                 "engine/host_calls/files",
                 "mcp/http/headers",
                 "mcp/oauth/assertion",
+                "mcp/oauth/dpop",
                 "mcp/skills",
                 "net",
                 "telemetry/audit/note",
@@ -132,8 +133,8 @@ const LIBRARIES: &[(&str, Users)] = &[
     (
         "ring",
         Several(
-            &["telemetry/audit/note", "nats/seal", "mcp/oauth/assertion"],
-            "signatures of the audit trail; seals of messages; assertions of clients that sign in",
+            &["telemetry/audit/note", "nats/seal", "mcp/oauth/assertion", "mcp/oauth/dpop"],
+            "signatures of the audit trail; seals of messages; assertions and proofs of clients that sign in",
         ),
     ),
     ("async-nats", One("nats")),

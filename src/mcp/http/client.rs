@@ -78,9 +78,9 @@ impl HttpClient {
 
     /// Sends one request and returns the response's head, whatever its status.
     ///
-    /// A request is sent again in three cases only. In each the server has said that it did not act on
-    /// it: a redirect within the origin, a 401 for a token that could be renewed, and a 403 for a scope,
-    /// if the user has signed in again since.
+    /// A request is sent again in four cases only. In each the server has said that it did not act on
+    /// it: a redirect within the origin, a 401 for a token that could be renewed, a 401 for the nonce of a
+    /// proof, once for each token, and a 403 for a scope, if the user has signed in again since.
     ///
     /// # Errors
     ///
@@ -101,6 +101,7 @@ impl HttpClient {
         let mut redirects = 0;
         let mut refreshed = false;
         let mut reloaded = false;
+        let mut has_nonce = false;
         loop {
             check_clock(&url, SystemTime::now()).map_err(|problem| {
                 unavailable(format!("server `{}` cannot be reached: {problem}", self.server))
@@ -109,16 +110,24 @@ impl HttpClient {
             *request.headers_mut() = self.headers.clone();
             request.headers_mut().extend(headers.clone());
             if let Some(token) = &token {
-                request.headers_mut().insert(header::AUTHORIZATION, token.header());
+                token.authorize(&method, &url, request.headers_mut());
             }
             *request.body_mut() = body.map(|body| body.to_vec().into());
             let response = self.http.execute(request).await.map_err(|error| self.unreached(&error))?;
             let status = response.status();
+            let lacks_nonce =
+                token.as_ref().is_some_and(|token| token.take_nonce(&url, status, response.headers()));
+            if lacks_nonce && !has_nonce {
+                has_nonce = true;
+                continue;
+            }
             if status == StatusCode::UNAUTHORIZED
                 && !refreshed
+                && !lacks_nonce
                 && let Some(authorization) = &self.authorization
             {
                 refreshed = true;
+                has_nonce = false;
                 token = authorization.renew(&url, token.as_ref()).await?;
                 if token.is_some() {
                     continue;
@@ -132,6 +141,7 @@ impl HttpClient {
                 reloaded = true;
                 if let Some(other) = authorization.reload(&url, token.as_ref()).await? {
                     token = Some(other);
+                    has_nonce = false;
                     continue;
                 }
             }

@@ -228,6 +228,7 @@ impl Inbox {
             }
             "notifications/cancelled" => self.notifications.questions().cancelled(parameters),
             "notifications/tasks/status" => self.notifications.questions().task_changed(parameters),
+            "notifications/resources/updated" => self.notifications.followed().report(parameters),
             "notifications/subscriptions/acknowledged" if !self.pending.lock().is_empty() => {
                 if let Ok(message) = serde_json::from_slice::<ServerJsonRpcMessage>(text) {
                     self.pass_on(message).await;

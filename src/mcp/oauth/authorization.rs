@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use http::HeaderValue;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use parking_lot::Mutex;
 use rmcp::transport::auth::{AuthError as RmcpError, OAuthClientConfig};
 use tokio::time::timeout;
@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::discovery::{Discovered, check_before, discover};
+use super::dpop::{PROOF, ProofKey, SCHEME, asks_for_nonce};
 use super::failure::{SignInError, described};
 use super::issuer::{IssuerError, is_same_issuer};
 use super::tokens::{BoundCredentials, RENEWAL_TIME, RenewalLock, Secret, StoredSignIn, TokenStore, secret};
@@ -62,19 +63,45 @@ enum Cached {
     Unknown,
 }
 
-/// An access token as a header. Not shown by `Debug`.
+/// An access token as a header, and what it is bound to. Not shown by `Debug`.
 #[derive(Clone)]
-pub(crate) struct Token(HeaderValue);
+pub(crate) struct Token(HeaderValue, Option<BoundTo>);
+
+/// The key pair that a token is bound to.
+#[derive(Clone)]
+struct BoundTo {
+    key: Arc<ProofKey>,
+    token: Arc<str>,
+}
 
 impl Token {
-    fn new(secret: &str) -> Option<Self> {
-        let mut value = HeaderValue::from_str(&format!("Bearer {secret}")).ok()?;
+    fn new(secret: &Secret) -> Option<Self> {
+        let token = &secret.access_token;
+        let scheme = if secret.key.is_some() { SCHEME } else { "Bearer" };
+        let mut value = HeaderValue::from_str(&format!("{scheme} {token}")).ok()?;
         value.set_sensitive(true);
-        Some(Self(value))
+        let key = secret.key.clone();
+        Some(Self(value, key.map(|key| BoundTo { key, token: Arc::from(token.as_str()) })))
     }
 
     pub(crate) fn header(&self) -> HeaderValue {
         self.0.clone()
+    }
+
+    /// Sets the headers of a request: the token, and the proof that this client may use it, if it is bound to a key.
+    pub(crate) fn authorize(&self, method: &Method, url: &Url, headers: &mut HeaderMap) {
+        headers.insert(header::AUTHORIZATION, self.header());
+        let proof = self.1.as_ref().and_then(|BoundTo { key, token }| key.proof(method, url, Some(&**token)));
+        if let Some(proof) = proof {
+            headers.insert(PROOF, proof);
+        }
+    }
+
+    /// Takes up the value that the next proof has to have, if the answer says it. Returns whether the request was
+    /// refused only because its proof did not have it.
+    pub(crate) fn take_nonce(&self, url: &Url, status: StatusCode, headers: &HeaderMap) -> bool {
+        let Some(BoundTo { key, .. }) = &self.1 else { return false };
+        key.take_nonce(url, headers) && asks_for_nonce(status, headers)
     }
 }
 
@@ -164,8 +191,7 @@ impl Authorization {
         let secret = self.stored().await.as_ref().and_then(secret);
         let is_valid = |secret: &Secret| secret.remaining.is_none_or(|remaining| remaining > EARLY);
         let is_other = |secret: &Secret| {
-            Token::new(&secret.access_token)
-                .is_some_and(|token| lacking.is_none_or(|lacking| lacking.0 != token.0))
+            Token::new(secret).is_some_and(|token| lacking.is_none_or(|lacking| lacking.0 != token.0))
         };
         let other = secret.filter(|secret| is_valid(secret) && is_other(secret));
         self.check_address(url, other.and_then(|secret| self.store_in_cache(&secret)))
@@ -245,7 +271,7 @@ impl Authorization {
             Some(secret) if secret.remaining.is_none_or(|remaining| remaining > EARLY) => {
                 Ok(self.store_in_cache(&secret))
             }
-            Some(secret) => self.renew_now(Token::new(&secret.access_token)).await,
+            Some(secret) => self.renew_now(Token::new(&secret)).await,
             None if self.config.client_credentials => self.renew_now(None).await,
             None => {
                 *self.cache.lock() = TokenCache::Absent(Instant::now());
@@ -255,7 +281,7 @@ impl Authorization {
     }
 
     fn store_in_cache(&self, secret: &Secret) -> Option<Token> {
-        let token = Token::new(&secret.access_token)?;
+        let token = Token::new(secret)?;
         // A time that overflows is far in the future.
         let expires = secret.remaining.and_then(|remaining| Instant::now().checked_add(remaining));
         *self.cache.lock() = TokenCache::Token(token.clone(), expires);
@@ -305,7 +331,7 @@ impl Authorization {
     /// The stored token, if it has replaced `stale` and has not expired.
     async fn renewed_by_others(&self, stale: Option<&Token>) -> Option<Secret> {
         let secret = self.stored().await.as_ref().and_then(secret)?;
-        let token = Token::new(&secret.access_token)?;
+        let token = Token::new(&secret)?;
         let is_new = stale.is_none_or(|stale| stale.0 != token.0);
         (is_new && secret.remaining.is_none_or(|remaining| !remaining.is_zero())).then_some(secret)
     }
@@ -322,9 +348,10 @@ impl Authorization {
         if self.config.client_credentials {
             return unattended::sign_in(discovered, &self.url, &self.config, &self.tokens, lock).await;
         }
+        let key = discovered.use_key(stored.as_ref().and_then(StoredSignIn::proof_key));
         let Discovered { mut manager, binding, .. } = discovered;
         let (tokens, lock) = (Arc::clone(&self.tokens), Some(lock));
-        manager.set_credential_store(BoundCredentials { tokens, binding, lock });
+        manager.set_credential_store(BoundCredentials { tokens, binding, lock, key });
         if !manager.initialize_from_store().await? {
             return Err(RmcpError::AuthorizationRequired.into());
         }

@@ -9,6 +9,7 @@ use rmcp::transport::auth::{
 use serde_json::Value;
 use url::Url;
 
+use super::dpop::{ProofKey, lists_algorithm};
 use super::failure::SignInError;
 use super::http::OAuthHttp;
 use super::issuer::{self, Binding, Document, Endpoints, IssuerError, is_same_issuer};
@@ -33,6 +34,19 @@ pub(crate) struct Discovered {
     pub(crate) takes_secret_in_form: bool,
     /// Sends to the endpoints that were checked, and to no others.
     pub(crate) http: Arc<OAuthHttp>,
+    /// Whether tokens are to be bound to a key: the server asks for it, and the authorization server can do it.
+    binds_tokens: bool,
+}
+
+impl Discovered {
+    /// Binds the tokens of this exchange to a key: to the one of the `stored` sign-in, or else to a new one, if tokens
+    /// are to be bound. Returns the key.
+    pub(crate) fn use_key(&self, stored: Option<Arc<ProofKey>>) -> Option<Arc<ProofKey>> {
+        let new = || if self.binds_tokens { ProofKey::generate() } else { None };
+        let key = stored.or_else(new);
+        self.http.use_key(key.clone());
+        key
+    }
 }
 
 /// Discovers the authorization server of the server at `url`, and checks that credentials may be
@@ -78,9 +92,13 @@ pub(crate) async fn discover(
     }
     let endpoints = Endpoints::from(&metadata);
     let takes_secret_in_form = takes_secret_in_form(&metadata);
+    // An authorization server that can bind tokens does so for all servers, many of which take no bound tokens. So the
+    // server has to ask for them.
+    let algorithms = metadata.additional_fields.get("dpop_signing_alg_values_supported");
+    let binds_tokens = http.asks_for_bound_tokens() && algorithms.is_some_and(lists_algorithm);
     http.permit(&endpoints);
     manager.set_metadata(metadata);
-    Ok(Discovered { manager, endpoints, binding, takes_secret_in_form, http })
+    Ok(Discovered { manager, endpoints, binding, takes_secret_in_form, http, binds_tokens })
 }
 
 /// The binding of the metadata that rmcp has found, if the location of the document proves it. rmcp

@@ -1,5 +1,6 @@
 //! HTTP for OAuth: discovery, registration and tokens, within the bounds of all HTTP of this crate.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
@@ -7,9 +8,11 @@ use parking_lot::Mutex;
 use reqwest::Client;
 use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRequest};
 use serde::Deserialize;
+use serde_json::Value;
 use tokio::time::timeout;
 use url::Url;
 
+use super::dpop::{self, ProofKey};
 use super::issuer::{self, Document, Endpoints};
 use crate::mcp::address::may_send_to;
 use crate::mcp::challenge::challenges;
@@ -63,6 +66,11 @@ struct Seen {
     endpoints: Vec<Url>,
     /// Whether the server has listed its tools without a token.
     is_open: bool,
+    /// Whether the server asks for tokens that are bound to a key.
+    asks_for_bound_tokens: bool,
+    /// Where tokens are issued, and the key that they are bound to there.
+    token_endpoint: Option<Url>,
+    key: Option<Arc<ProofKey>>,
 }
 
 /// The authorization servers of a resource, in the field of RFC 9728 and in that of a draft.
@@ -70,6 +78,24 @@ struct Seen {
 struct Resource {
     authorization_server: Option<String>,
     authorization_servers: Option<Vec<String>>,
+    dpop_bound_access_tokens_required: Option<Value>,
+    dpop_signing_alg_values_supported: Option<Value>,
+}
+
+impl Resource {
+    /// Whether the resource takes tokens that are bound to a key (RFC 9728, section 2). Authorization servers have one
+    /// of these fields too, and name no authorization server.
+    fn asks_for_bound_tokens(&self) -> bool {
+        let is_resource = self.authorization_server.is_some() || self.authorization_servers.is_some();
+        let lists = self.dpop_signing_alg_values_supported.as_ref().is_some_and(dpop::lists_algorithm);
+        is_resource && (lists || self.dpop_bound_access_tokens_required == Some(Value::Bool(true)))
+    }
+}
+
+/// An answer of a token endpoint that refuses a request.
+#[derive(Deserialize)]
+struct TokenRefusal {
+    error: String,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -111,7 +137,26 @@ impl OAuthHttp {
 
     /// Allows requests to the endpoints of an authorization server that was checked.
     pub(crate) fn permit(&self, endpoints: &Endpoints) {
-        self.seen.lock().endpoints = endpoints.posted_to();
+        let mut seen = self.seen.lock();
+        seen.endpoints = endpoints.posted_to();
+        seen.token_endpoint = Url::parse(&endpoints.token_endpoint).ok();
+    }
+
+    /// Whether the server has asked for tokens that are bound to a key.
+    pub(crate) fn asks_for_bound_tokens(&self) -> bool {
+        self.seen.lock().asks_for_bound_tokens
+    }
+
+    /// Binds the tokens that are requested from now on to a key.
+    pub(crate) fn use_key(&self, key: Option<Arc<ProofKey>>) {
+        self.seen.lock().key = key;
+    }
+
+    /// The key for a request to `url`, if it is for tokens that are to be bound.
+    fn key_for(&self, url: &Url, is_get: bool) -> Option<Arc<ProofKey>> {
+        let seen = self.seen.lock();
+        let is_for_tokens = !is_get && seen.token_endpoint.as_ref() == Some(url);
+        seen.key.clone().filter(|_| is_for_tokens)
     }
 
     /// The challenge with which the server refuses a request without a token: the address of its metadata, and the
@@ -125,6 +170,9 @@ impl OAuthHttp {
             let refusing = timeout(CHALLENGE_TIME, self.post_without_token(body, session.clone()));
             let response = refusing.await.ok()?.ok()?;
             if response.status() == StatusCode::UNAUTHORIZED {
+                if dpop::is_offered(response.headers()) {
+                    self.seen.lock().asks_for_bound_tokens = true;
+                }
                 return self.parts(response.headers());
             }
             let given = response.headers().get("mcp-session-id").cloned();
@@ -218,15 +266,32 @@ impl OAuthHttp {
         // differently.
         *request.uri_mut() = url.as_str().parse().map_err(invalid)?;
         let is_get = request.method() == Method::GET;
-        let asked_first = self.admit(&url, is_get)?;
-        let sent = reqwest::Request::try_from(request).map_err(|error| Refused::Failed(cause(&error)))?;
-        check_clock(sent.url(), SystemTime::now()).map_err(|problem| Refused::Failed(problem.to_owned()))?;
-        let response = self.client.execute(sent).await.map_err(|error| Refused::Failed(cause(&error)))?;
-        let response = collect(response).await?;
-        if is_get {
-            self.note(url, asked_first, &response);
+        let key = self.key_for(&url, is_get);
+        let mut has_nonce = false;
+        loop {
+            let asked_first = self.admit(&url, is_get)?;
+            if let Some(proof) = key.as_ref().and_then(|key| key.proof(request.method(), &url, None)) {
+                request.headers_mut().insert(dpop::PROOF, proof);
+            }
+            let sent = reqwest::Request::try_from(request.clone())
+                .map_err(|error| Refused::Failed(cause(&error)))?;
+            check_clock(sent.url(), SystemTime::now())
+                .map_err(|problem| Refused::Failed(problem.to_owned()))?;
+            let response = self.client.execute(sent).await.map_err(|error| Refused::Failed(cause(&error)))?;
+            let response = collect(response).await?;
+            // Such an answer means that nothing else of the request was looked at: a code can still be used.
+            if key.as_ref().is_some_and(|key| key.take_nonce(&url, response.headers()))
+                && refuses_for_nonce(&response)
+                && !has_nonce
+            {
+                has_nonce = true;
+                continue;
+            }
+            if is_get {
+                self.note(url, asked_first, &response);
+            }
+            return Ok(response);
         }
-        Ok(response)
     }
 
     /// Checks where a request goes. Returns the URL that was requested before redirects.
@@ -262,6 +327,7 @@ impl OAuthHttp {
             return;
         }
         if let Ok(resource) = serde_json::from_slice::<Resource>(response.body()) {
+            seen.asks_for_bound_tokens |= resource.asks_for_bound_tokens();
             seen.named.extend(resource.authorization_server);
             seen.named.extend(resource.authorization_servers.into_iter().flatten());
         }
@@ -301,6 +367,13 @@ impl OAuthHttpClient for OAuthHttp {
             async move { self.execute_in_time(request.request).await.map_err(OAuthHttpClientError::from) },
         )
     }
+}
+
+/// Whether a token endpoint refuses a request only because its proof lacks the nonce (RFC 9449, section 8).
+fn refuses_for_nonce(response: &Response<Vec<u8>>) -> bool {
+    response.status().is_client_error()
+        && serde_json::from_slice::<TokenRefusal>(response.body())
+            .is_ok_and(|refusal| refusal.error == dpop::USE_NONCE)
 }
 
 async fn collect(mut response: reqwest::Response) -> Result<Response<Vec<u8>>, Refused> {

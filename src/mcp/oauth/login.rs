@@ -139,7 +139,9 @@ pub async fn status(server: &McpServer, directory: &Path) -> Result<AuthStatus, 
     http_transport(server)?;
     let tokens = TokenStore::new(server.identity(), directory);
     let stored = tokens.load().await;
-    if stored.as_ref().is_some_and(|stored| unusable(&stored.credentials).is_some())
+    if stored
+        .as_ref()
+        .is_some_and(|stored| unusable(&stored.credentials, stored.proof_key.is_some()).is_some())
         || (stored.is_none() && tokens.has_file())
     {
         return Ok(AuthStatus::Unusable);
@@ -231,13 +233,14 @@ async fn begin(
     config: &OAuth,
     redirect: String,
 ) -> Result<AuthorizationSession, SignInError> {
+    let key = discovered.use_key(None);
     let Discovered { mut manager, endpoints, binding, .. } = discovered;
     // The id is the same at every authorization server.
     let has_fixed_id = config.client_id.is_some() || config.client_metadata_url.is_some();
     if has_fixed_id && config.issuer.is_none() {
         endpoints.check_mix_up(&binding.issuer)?;
     }
-    manager.set_credential_store(BoundCredentials { tokens: Arc::clone(tokens), binding, lock: None });
+    manager.set_credential_store(BoundCredentials { tokens: Arc::clone(tokens), binding, lock: None, key });
     let mut request = AuthorizationRequest::new(redirect).with_client_name("cx");
     request = if config.scopes.is_empty() {
         request.with_initial_scope_selection()

@@ -31,6 +31,7 @@ use crate::tools::{ToolError, ToolErrorCode};
 
 mod assertion;
 mod discovery;
+mod dpop;
 mod enterprise;
 mod hostile;
 mod useless;

@@ -16,6 +16,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
+use super::dpop::{ProofKey, SCHEME};
 use super::failure::preview;
 use super::issuer::Binding;
 use crate::storage::files::Store;
@@ -59,6 +60,16 @@ pub(crate) struct TokenStore {
 pub(crate) struct StoredSignIn {
     pub(crate) credentials: StoredCredentials,
     pub(crate) binding: Binding,
+    /// The key pair that the tokens are bound to, if they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) proof_key: Option<String>,
+}
+
+impl StoredSignIn {
+    /// The key pair that is used with these tokens.
+    pub(crate) fn proof_key(&self) -> Option<Arc<ProofKey>> {
+        self.proof_key.as_deref().and_then(ProofKey::read)
+    }
 }
 
 /// The lock for renewing, replacing or removing the tokens of one server, among all processes. It
@@ -73,9 +84,11 @@ pub(crate) struct Secret {
     /// How long it is still valid, if that is known.
     pub(crate) remaining: Option<Duration>,
     pub(crate) can_renew: bool,
+    /// The key pair that the token is bound to, if it is.
+    pub(crate) key: Option<Arc<ProofKey>>,
 }
 
-/// Extracts the token from `stored`.
+/// Extracts the token from `stored`. One that is bound to a key which is not there cannot be used.
 pub(crate) fn secret(stored: &StoredSignIn) -> Option<Secret> {
     let credentials = &stored.credentials;
     let response = serde_json::to_value(credentials.token_response.as_ref()?).ok()?;
@@ -86,12 +99,15 @@ pub(crate) fn secret(stored: &StoredSignIn) -> Option<Secret> {
         Duration::from_secs(lifetime.saturating_sub(now.saturating_sub(received)))
     });
     let can_renew = matches!(&response["refresh_token"], Value::String(token) if !token.is_empty());
-    Some(Secret { access_token, remaining, can_renew })
+    let is_bound = response["token_type"].as_str().is_some_and(|kind| kind.eq_ignore_ascii_case(SCHEME));
+    let key = if is_bound { Some(stored.proof_key()?) } else { None };
+    Some(Secret { access_token, remaining, can_renew, key })
 }
 
 /// Why no request can ever be made with these tokens, if so. An authorization server that issues such tokens is faulty,
-/// and a sign-in that stored them would wrongly seem to have succeeded.
-pub(crate) fn unusable(credentials: &StoredCredentials) -> Option<String> {
+/// and a sign-in that stored them would wrongly seem to have succeeded. `has_key` is whether a key was shown that the
+/// tokens can be bound to.
+pub(crate) fn unusable(credentials: &StoredCredentials, has_key: bool) -> Option<String> {
     let response = serde_json::to_value(credentials.token_response.as_ref()?).ok()?;
     let token = response["access_token"].as_str().unwrap_or_default();
     let kind = response["token_type"].as_str().unwrap_or_default();
@@ -99,7 +115,7 @@ pub(crate) fn unusable(credentials: &StoredCredentials) -> Option<String> {
         "no access token".to_owned()
     } else if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         "an access token that cannot be sent: it has other characters than visible ASCII".to_owned()
-    } else if !kind.eq_ignore_ascii_case("bearer") {
+    } else if !kind.eq_ignore_ascii_case("bearer") && !(has_key && kind.eq_ignore_ascii_case(SCHEME)) {
         format!("a token of the type `{}`, and only `Bearer` can be used", preview(kind))
     } else if response["expires_in"].as_u64() == Some(0)
         && response["refresh_token"].as_str().is_none_or(str::is_empty)
@@ -243,6 +259,8 @@ pub(crate) struct BoundCredentials {
     /// Held by a renewal from before it reads the tokens. A sign-in has no tokens to read, and
     /// takes the lock when the user has come back from the browser.
     pub(crate) lock: Option<Arc<RenewalLock>>,
+    /// The key pair that the tokens are bound to, if they are.
+    pub(crate) key: Option<Arc<ProofKey>>,
 }
 
 // Written without the macro of rmcp's trait: its crate would be needed for nothing else.
@@ -269,11 +287,12 @@ impl CredentialStore for BoundCredentials {
             // As in `clear`: rmcp saves a client's id without tokens to remove the tokens.
             return async { Ok(()) }.boxed();
         }
-        if let Some(problem) = unusable(&credentials) {
+        if let Some(problem) = unusable(&credentials, self.key.is_some()) {
             // The stored tokens stay unchanged.
             return async { Err(RmcpError::TokenExchangeFailed(problem)) }.boxed();
         }
-        self.tokens.save(StoredSignIn { credentials, binding: self.binding.clone() }).boxed()
+        let proof_key = self.key.as_ref().map(|key| key.to_stored());
+        self.tokens.save(StoredSignIn { credentials, binding: self.binding.clone(), proof_key }).boxed()
     }
 
     /// Keeps the tokens. rmcp clears them if a server names another authorization server, which any

@@ -24,8 +24,10 @@ pub(crate) async fn sign_in(
     tokens: &Arc<TokenStore>,
     lock: Arc<RenewalLock>,
 ) -> Result<(), SignInError> {
-    let Discovered { mut manager, endpoints, binding, takes_secret_in_form, http } = discovered;
-    let store = BoundCredentials { tokens: Arc::clone(tokens), binding, lock: Some(lock) };
+    let stored = tokens.load().await.and_then(|stored| stored.proof_key());
+    let key = discovered.use_key(stored);
+    let Discovered { mut manager, endpoints, binding, takes_secret_in_form, http, .. } = discovered;
+    let store = BoundCredentials { tokens: Arc::clone(tokens), binding, lock: Some(lock), key };
     if config.id_token_file.is_some() {
         let authorization_server =
             enterprise::authorization_server(&endpoints, &store, takes_secret_in_form, config)?;

@@ -34,7 +34,7 @@ impl ExecutionContext {
         request: ServerRequest,
     ) -> Result<String, ToolError> {
         let argument_bytes = match &request {
-            ServerRequest::ReadResource { uri } => uri.len(),
+            ServerRequest::ReadResource { uri } | ServerRequest::Subscribe { uri, .. } => uri.len(),
             ServerRequest::GetPrompt { name, arguments } => {
                 name.len() + serde_json::to_string(arguments).map_or(0, |text| text.len())
             }
@@ -62,7 +62,11 @@ impl ExecutionContext {
         match permission {
             Permission::OfMethod => self.check_policy(call.server, call.tool)?,
             Permission::OfTool | Permission::Granted => {
-                if !in_force.may_permit_server(call.server) || in_force.denies(call.server, call.tool) {
+                let denies = |method: &str| in_force.denies(call.server, method);
+                // A client that may not read a resource is not told when it changes either.
+                let is_denied = denies(call.tool)
+                    || matches!(request, ServerRequest::Subscribe { .. }) && denies(ServerRequest::READ);
+                if !in_force.may_permit_server(call.server) || is_denied {
                     return Err(denied(call.server, call.tool));
                 }
             }

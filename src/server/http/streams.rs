@@ -11,6 +11,8 @@ use rmcp::service::OriginatingRequestId;
 use rmcp::transport::streamable_http_server::session::ServerSseMessage;
 use tokio::sync::mpsc;
 
+use crate::server::unserved;
+
 /// Maximum number of messages that wait for the client to read a stream. Further notifications are
 /// dropped, as over stdio.
 pub(crate) const MAX_WAITING: usize = 256;
@@ -104,6 +106,7 @@ impl Streams {
                 let Some(stream) = error.id.as_ref().and_then(|id| self.remove(id)) else { return Ok(()) };
                 self.cancel_prompts(&stream.sender);
                 error.id = Some(stream.client_id);
+                unserved::explain(&mut error.error);
                 push(&stream.sender, message, 0)
             }
             JsonRpcMessage::Request(request) => {

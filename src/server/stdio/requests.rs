@@ -19,6 +19,7 @@ use super::message::{Answer, Cancelled, is_id, read_call};
 use crate::lines::{IdScan, LineQueue};
 use crate::server::incoming::{self, DetachedInput, MessageEnvelope, detach};
 use crate::server::request_id::ClientRequestId;
+use crate::server::unserved;
 
 /// The requests of one client. Lives as long as its connection.
 pub(crate) struct Requests {
@@ -348,7 +349,11 @@ impl Requests {
                 self.push_answer(id, Some(&result), None)
             }
             JsonRpcMessage::Response(response) => self.push_answer(id, Some(&response.result), None),
-            JsonRpcMessage::Error(error) => self.push_answer::<()>(id, None, Some(&error.error)),
+            JsonRpcMessage::Error(error) => {
+                let mut error = error.error.clone();
+                unserved::explain(&mut error);
+                self.push_answer::<()>(id, None, Some(&error))
+            }
             JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => Ok(()),
         };
         if pushed.is_err() {

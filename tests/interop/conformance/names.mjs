@@ -1,6 +1,6 @@
 // Lets the conformance suite speak to cx itself: passes HTTP on to `cx serve --http --mode direct`, and calls the tools
 // of the fixtures what the suite calls them. cx puts a server's name before its tools, and chooses the keys of
-// questions.
+// questions and the addresses of its resources.
 //
 //   node names.mjs URL [SCRIPT...]
 //
@@ -16,6 +16,9 @@ const OWN = ["executeTypescript", "executePython", "health"];
 const KEYS = { test_input_required_result_elicitation: "user_name" };
 const KEY = "approval";
 
+/** The resource that the suite subscribes to: the code of a saved script, which changes when the script is saved. */
+const RESOURCES = { "test://watched-resource": "skill://cx/test_sampling/script.ts" };
+
 const server = createServer(async (request, response) => {
   const pieces = [];
   for await (const piece of request) pieces.push(piece);
@@ -24,7 +27,11 @@ const server = createServer(async (request, response) => {
   let key;
   try {
     const message = JSON.parse(body.toString());
-    const { name } = message.params ?? {};
+    const { name, uri } = message.params ?? {};
+    if (typeof uri === "string" && uri in RESOURCES) {
+      message.params.uri = RESOURCES[uri];
+      body = Buffer.from(JSON.stringify(message));
+    }
     if (message.method === "tools/call" && typeof name === "string" && !OWN.includes(name)) {
       key = KEYS[name];
       message.params.name = prefix(name) + name;

@@ -44,6 +44,8 @@ mod skills;
 mod state;
 /// `cx serve` over stdio.
 mod stdio;
+/// Subscriptions to resources.
+mod subscriptions;
 /// What a collector of OpenTelemetry receives.
 mod telemetry;
 /// Several tokens over HTTP, and what is separate for each tenant.

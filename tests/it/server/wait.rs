@@ -33,9 +33,11 @@ fn a_long_run_answers_and_goes_on() {
     let id = answer["runId"].clone();
     assert_eq!(*answer, json!({ "running": true, "runId": id, "output": "one" }));
     assert!(text(&first).starts_with("one\n[running] wait({\"runId\": "), "{first}");
-    // Its record is not there yet.
+    // What it has printed so far can be read, and its value is not there yet.
     let uri = format!("cx://runs/{}/output", id.as_str().unwrap());
     let early = client.request("resources/read", json!({ "uri": uri }));
+    assert_eq!(early["result"]["contents"][0]["text"], "one", "{early}");
+    let early = client.request("resources/read", json!({ "uri": uri.replace("output", "value") }));
     assert!(early["error"]["message"].as_str().unwrap().contains("the run goes on"), "{early}");
     // A wait that is too short, one that is cancelled, and the rest.
     let short = wait(&mut client, &id, 1);

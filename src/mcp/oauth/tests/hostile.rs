@@ -387,7 +387,7 @@ async fn v_349_nothing_is_posted_but_to_the_endpoints_that_were_checked() {
     let lock = Arc::new(store(&server, &directory).lock().await.unwrap());
     let binding = Binding { issuer: String::new(), token_origin: String::new() };
     let tokens = store(&server, &directory);
-    manager.set_credential_store(BoundCredentials { tokens, binding, lock: Some(lock) });
+    manager.set_credential_store(BoundCredentials { tokens, binding, lock: Some(lock), key: None });
     let config = OAuth { client_credentials: true, ..robot(None) };
     assert!(client_credentials(&mut manager, &transport.url, &config).await.is_err());
     assert!(evil.requests.lock().is_empty());

@@ -268,7 +268,7 @@ fn running(state: &HttpState, run: &RestRun) -> Response {
     if let Some(id) = &run.id {
         body["runId"] = id.clone().into();
     }
-    let mut output = run.printed.so_far();
+    let mut output = run.printed.so_far().unwrap_or_default();
     if let Some((kept, omitted)) = cut(&output, state.shared.options.max_value, "") {
         output = kept;
         body["outputOmitted"] = omitted.into();

@@ -1,0 +1,104 @@
+//! The subscriptions to resources of a server, over one connection. `follow.rs` has the requests for them.
+
+use std::collections::HashMap;
+
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::tools::ResourceUpdates;
+
+/// Maximum number of subscriptions over one connection.
+pub(super) const MAX_SUBSCRIBERS: usize = 256;
+
+/// The subscriptions over one connection.
+#[derive(Default)]
+pub(crate) struct FollowedResources {
+    by_uri: Mutex<HashMap<String, Followed>>,
+    /// Held while the server is asked, so that it gets the requests for one resource in the order of the changes here.
+    pub(super) asking: tokio::sync::Mutex<()>,
+}
+
+/// A resource with subscribers.
+#[derive(Default)]
+struct Followed {
+    subscribers: Vec<ResourceUpdates>,
+    /// Whether the server has confirmed the subscription.
+    is_confirmed: bool,
+    /// Ends the stream of the subscription, in the stateless revision.
+    #[expect(dead_code, reason = "kept for its drop")]
+    stream: Option<DropGuard>,
+    /// Cancelled when the server has ended the subscription.
+    over: CancellationToken,
+}
+
+/// A subscriber that was added.
+pub(super) struct Added {
+    /// Whether the server has confirmed the subscription to this resource already.
+    pub(super) is_confirmed: bool,
+    /// Cancelled when the server has ended the subscription.
+    pub(super) over: CancellationToken,
+}
+
+/// The parameters of `notifications/resources/updated`.
+#[derive(Deserialize)]
+struct Updated {
+    uri: String,
+}
+
+impl FollowedResources {
+    /// Reports the change that a notification is about to the subscribers of its resource. A notification that cannot
+    /// be read is ignored.
+    pub(crate) fn report(&self, parameters: Option<&RawValue>) {
+        let updated = parameters.and_then(|text| serde_json::from_str::<Updated>(text.get()).ok());
+        let Some(Updated { uri }) = updated else { return };
+        if let Some(followed) = self.by_uri.lock().get(&uri) {
+            followed.subscribers.iter().for_each(ResourceUpdates::report);
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_uri.lock().is_empty()
+    }
+
+    /// Adds a subscriber; `None` if there are too many.
+    pub(super) fn add(&self, uri: &str, updates: &ResourceUpdates) -> Option<Added> {
+        let mut by_uri = self.by_uri.lock();
+        let count: usize = by_uri.values().map(|followed| followed.subscribers.len()).sum();
+        if count >= MAX_SUBSCRIBERS {
+            return None;
+        }
+        let followed = by_uri.entry(uri.to_owned()).or_default();
+        followed.subscribers.push(updates.clone());
+        Some(Added { is_confirmed: followed.is_confirmed, over: followed.over.clone() })
+    }
+
+    /// Removes a subscriber. Returns whether it was the last one of a confirmed subscription.
+    pub(super) fn remove(&self, uri: &str, updates: &ResourceUpdates) -> bool {
+        let mut by_uri = self.by_uri.lock();
+        let Some(followed) = by_uri.get_mut(uri) else { return false };
+        followed.subscribers.retain(|other| other != updates);
+        if !followed.subscribers.is_empty() {
+            return false;
+        }
+        by_uri.remove(uri).is_some_and(|followed| followed.is_confirmed)
+    }
+
+    /// Records that the server has confirmed the subscription. `stream` ends it when it is dropped.
+    pub(super) fn confirm(&self, uri: &str, stream: Option<DropGuard>) {
+        if let Some(followed) = self.by_uri.lock().get_mut(uri) {
+            (followed.is_confirmed, followed.stream) = (true, stream);
+        }
+    }
+
+    /// Records that the server has ended the subscription to a resource.
+    pub(super) fn end(&self, uri: &str) {
+        if let Some(followed) = self.by_uri.lock().remove(uri) {
+            followed.over.cancel();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

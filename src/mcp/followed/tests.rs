@@ -1,0 +1,60 @@
+use serde_json::json;
+use serde_json::value::to_raw_value;
+
+use super::*;
+
+fn notified(followed: &FollowedResources, uri: &str) {
+    followed.report(Some(&to_raw_value(&json!({ "uri": uri })).unwrap()));
+}
+
+#[test]
+fn a_change_is_reported_to_the_subscribers_of_its_resource() {
+    let followed = FollowedResources::default();
+    let (first, mut of_first) = ResourceUpdates::channel();
+    let (second, mut of_second) = ResourceUpdates::channel();
+    let (other, of_other) = ResourceUpdates::channel();
+    assert!(!followed.add("ui://a", &first).unwrap().is_confirmed);
+    followed.confirm("ui://a", None);
+    assert!(followed.add("ui://a", &second).unwrap().is_confirmed);
+    followed.add("ui://b", &other).unwrap();
+    for _ in 0..1_000 {
+        notified(&followed, "ui://a");
+    }
+    notified(&followed, "ui://unknown");
+    followed.report(None);
+    followed.report(Some(&to_raw_value(&json!({ "uri": 1 })).unwrap()));
+    assert_eq!((*of_first.borrow_and_update(), *of_second.borrow_and_update()), (1_000, 1_000));
+    assert!(!of_other.has_changed().unwrap());
+    // The server is told when the last subscriber of a subscription is gone that it has confirmed.
+    assert!(!followed.remove("ui://a", &first));
+    notified(&followed, "ui://a");
+    assert!(!of_first.has_changed().unwrap() && of_second.has_changed().unwrap());
+    assert!(followed.remove("ui://a", &second));
+    assert!(!followed.remove("ui://a", &second));
+    assert!(!followed.remove("ui://b", &other));
+    assert!(followed.is_empty());
+}
+
+#[test]
+fn the_subscriptions_of_a_connection_are_bounded() {
+    let followed = FollowedResources::default();
+    let channels: Vec<_> = (0..MAX_SUBSCRIBERS).map(|_| ResourceUpdates::channel()).collect();
+    for (number, (updates, _)) in channels.iter().enumerate() {
+        assert!(followed.add(&format!("ui://{number}"), updates).is_some());
+    }
+    let (more, _of_more) = ResourceUpdates::channel();
+    assert!(followed.add("ui://0", &more).is_none());
+    followed.remove("ui://0", &channels[0].0);
+    assert!(followed.add("ui://0", &more).is_some());
+}
+
+#[test]
+fn a_subscription_that_the_server_has_ended_is_over_for_all() {
+    let followed = FollowedResources::default();
+    let (updates, _of_updates) = ResourceUpdates::channel();
+    let added = followed.add("ui://a", &updates).unwrap();
+    followed.end("ui://b");
+    assert!(!added.over.is_cancelled());
+    followed.end("ui://a");
+    assert!(added.over.is_cancelled() && followed.is_empty());
+}

@@ -1,0 +1,223 @@
+//! Tokens that are bound to a key, with an authorization server and a server that check each proof.
+
+use ring::digest::{SHA256, digest};
+
+use super::*;
+use crate::mcp::oauth::dpop::tests::opened;
+
+/// An authorization server and its server, at one address.
+#[derive(Default)]
+struct Binding {
+    base: Mutex<String>,
+    /// Whether the server asks for bound tokens.
+    asks: AtomicBool,
+    /// The nonce that both want to see, if they want one.
+    nonce: Mutex<Option<String>>,
+    /// The public key that the tokens are bound to.
+    key: Mutex<Option<Value>>,
+    /// The ids of the proofs that were accepted.
+    seen: Mutex<Vec<String>>,
+    /// The grants, and the schemes of the calls.
+    grants: Mutex<Vec<String>>,
+    schemes: Mutex<Vec<String>>,
+    /// The number of the access token that is valid now.
+    number: AtomicU64,
+    lifetime: AtomicU64,
+}
+
+type Shared = State<Arc<Binding>>;
+
+impl Binding {
+    async fn start(asks: bool) -> Arc<Self> {
+        let binding = Arc::new(Self::default());
+        binding.asks.store(asks, Ordering::Relaxed);
+        binding.lifetime.store(3600, Ordering::Relaxed);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        *binding.base.lock() = format!("http://{}", listener.local_addr().unwrap());
+        let router = Router::new()
+            .route("/.well-known/oauth-protected-resource/mcp", get(resource))
+            .route("/.well-known/oauth-authorization-server", get(metadata))
+            .route("/register", post(register))
+            .route("/authorize", get(authorize))
+            .route("/token", post(token))
+            .route("/mcp", post(mcp))
+            .with_state(Arc::clone(&binding));
+        tokio::spawn(axum::serve(listener, router).into_future());
+        binding
+    }
+
+    fn server(&self) -> McpServer {
+        McpServer::http("s", Url::parse(&format!("{}/mcp", self.base.lock())).unwrap())
+    }
+
+    fn token(&self) -> String {
+        format!("token-{}", self.number.load(Ordering::SeqCst))
+    }
+
+    /// Whether a request has a fresh proof for itself and its token, with the nonce if one is wanted. `Err` is the
+    /// answer that asks for the nonce.
+    fn is_proved(&self, path: &str, headers: &HeaderMap, token: Option<&str>) -> Result<bool, ()> {
+        let Some(proof) = headers.get("dpop").and_then(|proof| proof.to_str().ok()) else { return Ok(false) };
+        let (header, claims) = opened(proof);
+        let nonce = self.nonce.lock().clone();
+        if nonce.as_deref() != claims["nonce"].as_str() {
+            return Err(());
+        }
+        let id = claims["jti"].as_str().unwrap().to_owned();
+        let mut seen = self.seen.lock();
+        let is_fresh = !seen.contains(&id);
+        seen.push(id);
+        let target = format!("{}{path}", self.base.lock());
+        let hash = token.map(|token| URL_SAFE_NO_PAD.encode(digest(&SHA256, token.as_bytes())));
+        let mut key = self.key.lock();
+        let is_key = *key.get_or_insert_with(|| header["jwk"].clone()) == header["jwk"];
+        Ok(is_fresh
+            && is_key
+            && claims["htm"] == "POST"
+            && claims["htu"] == target.as_str()
+            && claims["ath"].as_str() == hash.as_deref())
+    }
+
+    /// An answer that asks for the nonce.
+    fn asks_for_nonce(&self, status: StatusCode) -> Response {
+        let mut response = answer(status, json!({ "error": "use_dpop_nonce" }));
+        let nonce = self.nonce.lock().clone().unwrap_or_else(|| "unused".to_owned());
+        response.headers_mut().insert("dpop-nonce", nonce.parse().unwrap());
+        let challenge = r#"DPoP error="use_dpop_nonce""#;
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge.parse().unwrap());
+        response
+    }
+}
+
+async fn resource(State(binding): Shared) -> Response {
+    let base = binding.base.lock().clone();
+    answer(StatusCode::OK, json!({ "resource": format!("{base}/mcp"), "authorization_servers": [base] }))
+}
+
+async fn metadata(State(binding): Shared) -> Response {
+    let base = binding.base.lock().clone();
+    answer(
+        StatusCode::OK,
+        json!({
+            "issuer": base, "authorization_endpoint": format!("{base}/authorize"),
+            "token_endpoint": format!("{base}/token"), "registration_endpoint": format!("{base}/register"),
+            "response_types_supported": ["code"], "code_challenge_methods_supported": ["S256"],
+            "grant_types_supported": ["authorization_code", "refresh_token"],
+            "token_endpoint_auth_methods_supported": ["none"],
+            "dpop_signing_alg_values_supported": ["ES256"],
+        }),
+    )
+}
+
+async fn register(body: String) -> Response {
+    let asked: Value = serde_json::from_str(&body).unwrap();
+    answer(StatusCode::CREATED, json!({ "client_id": "registered", "redirect_uris": asked["redirect_uris"] }))
+}
+
+async fn authorize(Query(query): Query<HashMap<String, String>>) -> Response {
+    let mut back = Url::parse(&query["redirect_uri"]).unwrap();
+    back.query_pairs_mut().append_pair("code", "the-code").append_pair("state", &query["state"]);
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::FOUND;
+    response.headers_mut().insert(header::LOCATION, back.as_str().parse().unwrap());
+    response
+}
+
+async fn token(State(binding): Shared, headers: HeaderMap, body: String) -> Response {
+    let form: HashMap<String, String> = url::form_urlencoded::parse(body.as_bytes()).into_owned().collect();
+    let is_bound = match binding.is_proved("/token", &headers, None) {
+        Ok(is_proved) => is_proved,
+        Err(()) => return binding.asks_for_nonce(StatusCode::BAD_REQUEST),
+    };
+    if headers.contains_key("dpop") && !is_bound {
+        return answer(StatusCode::BAD_REQUEST, json!({ "error": "invalid_dpop_proof" }));
+    }
+    binding.grants.lock().push(form["grant_type"].clone());
+    binding.number.fetch_add(1, Ordering::SeqCst);
+    let token = json!({
+        "access_token": binding.token(), "token_type": if is_bound { "DPoP" } else { "Bearer" },
+        "expires_in": binding.lifetime.load(Ordering::Relaxed), "refresh_token": "refresh",
+    });
+    answer(StatusCode::OK, token)
+}
+
+async fn mcp(State(binding): Shared, headers: HeaderMap, body: String) -> Response {
+    let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let (scheme, token) = shown.and_then(|shown| shown.split_once(' ')).unwrap_or_default();
+    let asks = binding.asks.load(Ordering::Relaxed);
+    let is_accepted = match scheme {
+        "DPoP" => match binding.is_proved("/mcp", &headers, Some(token)) {
+            Ok(is_proved) => is_proved && token == binding.token(),
+            Err(()) => return binding.asks_for_nonce(StatusCode::UNAUTHORIZED),
+        },
+        scheme => scheme == "Bearer" && !asks && token == binding.token(),
+    };
+    if !is_accepted {
+        let mut response = answer(StatusCode::UNAUTHORIZED, json!({}));
+        let challenge = if asks { "DPoP" } else { "Bearer" };
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge.parse().unwrap());
+        return response;
+    }
+    let message: Value = serde_json::from_str(&body).unwrap();
+    let result = match message["method"].as_str().unwrap() {
+        "initialize" => json!({
+            "protocolVersion": "2025-06-18", "capabilities": { "tools": {} },
+            "serverInfo": { "name": "fake", "version": "1" },
+        }),
+        "tools/call" => {
+            binding.schemes.lock().push(scheme.to_owned());
+            json!({ "content": [{ "type": "text", "text": "done" }] })
+        }
+        _ => return answer(StatusCode::ACCEPTED, json!({})),
+    };
+    answer(StatusCode::OK, json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }))
+}
+
+#[tokio::test]
+async fn a_server_that_asks_for_it_gets_a_token_that_only_this_client_can_use() {
+    let binding = Binding::start(true).await;
+    let (server, directory) = (binding.server(), TempDir::new().unwrap());
+    signed_in(&server, &directory).await;
+    let running = connect(&server, authorization(&server, &directory)).await.unwrap();
+    for _ in 0..3 {
+        call(&running).await.unwrap();
+    }
+    assert_eq!(*binding.schemes.lock(), ["DPoP"; 3]);
+    // The token is renewed with the same key, also by another process.
+    binding.number.fetch_add(1, Ordering::SeqCst);
+    let other = connect(&server, authorization(&server, &directory)).await.unwrap();
+    call(&other).await.unwrap();
+    assert_eq!(*binding.grants.lock(), ["authorization_code", "refresh_token"]);
+    // A new sign-in has a new key.
+    let before = binding.key.lock().take();
+    signed_in(&server, &directory).await;
+    assert_ne!(*binding.key.lock(), before);
+}
+
+#[tokio::test]
+async fn the_nonces_of_both_are_in_the_next_proof() {
+    let binding = Binding::start(true).await;
+    *binding.nonce.lock() = Some("first".to_owned());
+    let (server, directory) = (binding.server(), TempDir::new().unwrap());
+    signed_in(&server, &directory).await;
+    let running = connect(&server, authorization(&server, &directory)).await.unwrap();
+    call(&running).await.unwrap();
+    *binding.nonce.lock() = Some("second".to_owned());
+    call(&running).await.unwrap();
+    assert_eq!(*binding.grants.lock(), ["authorization_code"], "the token is not renewed for a nonce");
+    assert_eq!(*binding.schemes.lock(), ["DPoP"; 2]);
+}
+
+/// Many servers take no bound tokens, although their authorization server issues them.
+#[tokio::test]
+async fn a_server_that_does_not_ask_for_it_gets_a_plain_token() {
+    let binding = Binding::start(false).await;
+    let (server, directory) = (binding.server(), TempDir::new().unwrap());
+    signed_in(&server, &directory).await;
+    let running = connect(&server, authorization(&server, &directory)).await.unwrap();
+    call(&running).await.unwrap();
+    assert_eq!(*binding.schemes.lock(), ["Bearer"]);
+    assert!(binding.key.lock().is_none());
+    let stored = store(&server, &directory).load().await.unwrap();
+    assert!(stored.proof_key.is_none());
+}

@@ -1,0 +1,108 @@
+//! Changes of the user interfaces of tools, as their servers announce them to subscribers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::RoleServer;
+use rmcp::model::ErrorData;
+use rmcp::service::RequestContext;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::interfaces;
+use super::session::McpSession;
+use super::shown::Interface;
+use crate::executor::Executor;
+use crate::run::script::Script;
+use crate::tools::{ResourceUpdates, ServerRequest, ToolErrorCode};
+
+/// Pauses before a subscription is made again that has ended with its connection. Each is twice as long as the one
+/// before.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_secs(60);
+
+/// How often that is tried. All attempts together take some five minutes.
+const MAX_ATTEMPTS: u32 = 10;
+
+/// The subscription of one client to an interface.
+pub(crate) struct InterfaceUpdates {
+    executor: Executor,
+    /// The options with which the subscription is made again. The user is not asked then.
+    options: Script,
+    server: Arc<str>,
+    /// The address as the server knows it.
+    address: String,
+    reports: watch::Receiver<u64>,
+    is_over: bool,
+}
+
+impl InterfaceUpdates {
+    /// Subscribes to an interface at its server. What is done later for the subscription ends with `ended`.
+    ///
+    /// # Errors
+    ///
+    /// If no tool names it, the rules deny it, or its server does not announce changes.
+    pub(crate) async fn begin(
+        session: &McpSession,
+        address: &str,
+        context: &RequestContext<RoleServer>,
+        ended: &CancellationToken,
+    ) -> Result<Self, ErrorData> {
+        let Interface { server, address: own } = interfaces::find(session, address).await?;
+        let (updates, reports) = ResourceUpdates::channel();
+        let request = ServerRequest::Subscribe { uri: own.clone(), updates };
+        let wall_time = session.shared.executor.limits().wall_time;
+        let answer = interfaces::request(session, context, &server, request, wall_time).await;
+        answer.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+        let (options, _prompts) = interfaces::options(session, None, wall_time, ended);
+        let executor = session.shared.executor.clone();
+        Ok(Self { executor, options, server, address: own, reports, is_over: false })
+    }
+
+    /// Waits until the interface may have changed. Returns false if no change will be noticed any more.
+    pub(crate) async fn next(&mut self) -> bool {
+        if self.is_over {
+            return false;
+        }
+        if self.reports.changed().await.is_err() {
+            // The connection is over. The next one may be to a server with other resources.
+            self.is_over = !self.begin_again().await;
+        }
+        true
+    }
+
+    async fn begin_again(&mut self) -> bool {
+        let mut pause = FIRST_PAUSE;
+        for _ in 0..MAX_ATTEMPTS {
+            tokio::time::sleep(pause).await;
+            pause = (2 * pause).min(MAX_PAUSE);
+            let (updates, reports) = ResourceUpdates::channel();
+            let request = ServerRequest::Subscribe { uri: self.address.clone(), updates };
+            let options = self.options.clone();
+            match self.executor.request_resource(options, &self.server, request).await {
+                Ok(_confirmed) => {
+                    self.reports = reports;
+                    return true;
+                }
+                Err(error) if may_pass(error.code) => {}
+                Err(error) => {
+                    tracing::debug!(server = &*self.server, %error, "a subscription to a resource has ended");
+                    return false;
+                }
+            }
+        }
+        false
+    }
+}
+
+/// Whether the same request may succeed later.
+const fn may_pass(code: ToolErrorCode) -> bool {
+    matches!(
+        code,
+        ToolErrorCode::UpstreamUnavailable
+            | ToolErrorCode::CircuitOpen
+            | ToolErrorCode::QueueFull
+            | ToolErrorCode::RateLimited
+            | ToolErrorCode::ToolTimeout
+    )
+}
