@@ -33,9 +33,21 @@ pub(super) fn find(text: &str, module: &Module) -> Option<Error> {
     finder.found.map(|span| Error::new(span, SyntaxError::TS1109))
 }
 
-/// Returns the word with which `text` begins, if a line break may end it.
-pub(super) fn word(text: &str) -> Option<&'static str> {
-    words().find(|word| text.starts_with(*word))
+/// Returns the end of the first word that a line break ends, among the words that begin at `at`.
+pub(super) fn end_of_word(text: &str, mut at: usize) -> Option<usize> {
+    loop {
+        let rest = &text[at..];
+        let word = &rest[..rest.bytes().take_while(u8::is_ascii_alphabetic).count()];
+        let end = at + word.len();
+        let is_ended = words().any(|known| known == word);
+        if is_ended && ends_line(text, end) {
+            return Some(end);
+        }
+        if !is_ended && !OTHER_MODIFIERS.contains(&word) {
+            return None;
+        }
+        at = text.len() - text[end..].trim_start().len();
+    }
 }
 
 fn words() -> impl Iterator<Item = &'static str> {
@@ -58,7 +70,8 @@ impl Finder<'_> {
     /// Searches the words before the name of a member, which are its modifiers.
     fn search(&mut self, member: Span, name: Span) {
         let (start, mut end) = (offset(member.lo), offset(name.lo));
-        if self.text.get(start..end).is_none() {
+        // A comment may end its line with such a word.
+        if self.text.get(start..end).is_none_or(|before| before.contains('/')) {
             return;
         }
         loop {

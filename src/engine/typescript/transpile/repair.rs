@@ -168,13 +168,12 @@ impl Repair {
         true
     }
 
-    /// A word that a line break ends, where the parser takes it for the beginning of what follows.
+    /// `readonly`, a line break and a method: a field of this name, and a method.
     fn line_break(&mut self, at: usize) -> bool {
-        let Some(word) = misread::word(&self.text[at..]) else {
+        let Some(end) = misread::end_of_word(&self.text, at) else {
             return false;
         };
-        let end = at + word.len();
-        if !misread::ends_line(&self.text, end) || !self.text.as_bytes()[end].is_ascii_whitespace() {
+        if !self.text.as_bytes()[end].is_ascii_whitespace() {
             return false;
         }
         self.text.replace_range(end..=end, ";");

@@ -37,8 +37,11 @@ abstract class E {
   abstract
   method(): number { return 2; }
 }
-class F extends E {}
-assert.same([Object.keys(new F()), Object.keys(E), new F().method()], [["public", "private", "abstract"], ["readonly"], 2]);
+class F extends E {
+  static // readonly
+  last = 1;
+}
+assert.same([Object.keys(new F()), Object.keys(E), Object.keys(F), new F().method()], [["public", "private", "abstract"], ["readonly"], ["last"], 2]);
 let reads = 0;
 Object.defineProperty(globalThis, "Read", { get() { reads++; } });
 const namespace = 1, module = 2;
