@@ -100,9 +100,9 @@ fn language_is_not_changed() {
     }
     all.failures.sort();
     let list = fs::read_to_string(directory.join(EXCEPTIONS)).ok();
-    let (exceptions, passing) = exceptions(list.as_deref().unwrap_or_default(), &directory, &mut all);
+    let (excepted, passing) = exceptions(list.as_deref().unwrap_or_default(), &directory, &mut all);
     let mut report =
-        format!("{} of {} tests that V8 passes, without {exceptions} exceptions\n", all.passed, all.known);
+        format!("{} of {} tests that V8 passes, without {excepted} exceptions\n", all.passed, all.known);
     for (path, failure) in &all.failures {
         let _ = writeln!(report, "{}: {failure}", path.strip_prefix(&directory).unwrap_or(path).display());
     }
