@@ -29,41 +29,8 @@ assert.same(waits(2), 4);
 const of = 8, set = 4, type = 2, get = 2;
 assert.same([of / set / type, get / 2 /1], [1, 1]);
 
-// A line break ends these words.
-abstract class E {
-  public
-  private = 1
-  static readonly
-  abstract
-  method(): number { return 2; }
-}
-class F extends E {
-  static // readonly
-  last = 1;
-}
-assert.same([Object.keys(new F()), Object.keys(E), Object.keys(F), new F().method()], [["public", "private", "abstract"], ["readonly"], ["last"], 2]);
-let reads = 0;
-Object.defineProperty(globalThis, "Read", { get() { reads++; } });
-const namespace = 1, module = 2;
-namespace
-Read
-{}
-module
-Read
-{}
-assert.same(reads, 2);
-
 let first: any;
 for ([first] in { abc: 1 });
 assert.same(first, "a");
-
-// Type arguments that begin with `<<`, where nothing is called or the call is optional.
-const identity = <T,>(value?: T) => value;
-const plain = identity<<T>(value: T) => T>;
-assert.same([plain === identity, identity?.<<T>() => T>(1 as any), identity<<T>() => T>?.(2 as any)], [true, 1, 2]);
-const decorate = <T,>() => (type: any) => { type.decorated = true; };
-@decorate<<T>(value: T) => void>() class G { static decorated = false; }
-assert.same(new G() instanceof G, true);
-
 let file: typeof import("fs", { assert: { type: "json" } }) | undefined;
 assert.same(file, undefined);
