@@ -12,7 +12,7 @@ AGENTS = $(CACHE)/agents
 
 .PHONY: isolation syscalls cgroup-v2 nats-kills coverage docs-rs
 .PHONY: demo install check test models soak soak-attackers walk lint features package doc book deny bench picture component
-.PHONY: v8 interop frameworks conformance bench-agents bench-agents-model bench-agents-check bench-search
+.PHONY: v8 interop frameworks conformance fixtures bench-agents bench-agents-model bench-agents-check bench-search
 .PHONY: fuzz fuzz-check growth differential audit-kills
 
 ## A configuration with the absolute path of the example server, for use from any directory. It is in the build directory,
@@ -206,6 +206,18 @@ conformance: v8
 	cd '$(CONFORMANCE)' && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	CX_CONFORMANCE_DIR='$(TEST262)' cargo test --release --locked --lib conformance::
 	@head -n 1 '$(TEST262)/report.txt'
+
+## Run the TypeScript fixtures of esbuild and Babel: what TypeScript's own compiler accepts must compile, and do what its
+## output does. They are source packages of Debian, so it needs `apt-get`, with Debian in its configuration. See
+## tests/conformance/README.md.
+FIXTURES = $(CACHE)/fixtures
+
+fixtures: v8
+	python3 tests/conformance/fixtures/fetch.py '$(FIXTURES)/archives'
+	cd tests/conformance/fixtures && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	node --no-warnings --experimental-vm-modules tests/conformance/fixtures/cases.mjs '$(FIXTURES)/archives' '$(FIXTURES)/cases'
+	CX_CONFORMANCE_DIR='$(FIXTURES)/cases' cargo test --release --locked --lib conformance::
+	@head -n 1 '$(FIXTURES)/cases/report.txt'
 
 ## Run each fuzz target for FUZZ_SECONDS, from its seeds and from what earlier runs found. Needs a nightly toolchain and
 ## `cargo install cargo-fuzz`. A short form of each is part of `test`.

@@ -22,6 +22,7 @@ mod error;
 mod lower;
 mod make;
 mod messages;
+mod misread;
 mod namespaces;
 mod output;
 mod parse;

@@ -1,5 +1,7 @@
 //! Runs the passes and checks between them whether the run has been stopped.
 
+use std::collections::HashSet;
+
 use swc_common::{GLOBALS, Globals, Mark, SyntaxContext};
 use swc_ecma_ast::{Class, Expr, ParenExpr, Program, Script};
 use swc_ecma_transforms_base::fixer::fixer;
@@ -62,13 +64,14 @@ fn transpile(
     let unresolved_names = SyntaxContext::empty().apply_mark(unresolved);
     // A pass walks the tree even if there is nothing to do, so the text is checked first. The words
     // cannot be written with escapes; a match in a string or a comment costs only the walk.
+    let mut lowered_enums = HashSet::new();
     if part.text.contains("enum") {
-        enums::lower(module, unresolved_names);
+        lowered_enums = enums::lower(module, unresolved_names);
         cancellation.check()?;
     }
     // A namespace in two blocks contains the word twice.
     if ["namespace", "module"].iter().map(|word| part.text.matches(word).count()).sum::<usize>() > 1 {
-        namespaces::qualify(module, unresolved_names);
+        namespaces::qualify(module, &lowered_enums, unresolved_names);
     }
     let value = value::decide(module, parsed.returns);
     let survey = survey::survey(module, &value, unresolved_names);

@@ -8,7 +8,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use swc_common::SyntaxContext;
+use swc_common::{BytePos, SyntaxContext};
 use swc_ecma_ast::{
     BinaryOp, Decl, Expr, ExprStmt, Id, Ident, Lit, Module, ModuleDecl, ModuleItem, Stmt, TsEnumDecl,
     TsEnumMember, TsEnumMemberId, TsModuleBlock, TsModuleDecl, TsModuleName, TsNamespaceBody, UnaryExpr,
@@ -19,22 +19,71 @@ use swc_ecma_visit::{Visit, VisitMut, VisitMutWith, VisitWith};
 use super::make;
 use super::qualify::Qualifier;
 
-/// Lowers all enums of a module whose names are resolved. `unresolved` marks names without a
-/// visible declaration, among which swc's resolver counts an enum's own members.
-pub(super) fn lower(module: &mut Module, unresolved: SyntaxContext) {
+/// Lowers all enums of a module whose names are resolved, and returns where they begin. `unresolved`
+/// marks names without a visible declaration, among which swc's resolver counts an enum's own
+/// members.
+pub(super) fn lower(module: &mut Module, unresolved: SyntaxContext) -> HashSet<BytePos> {
     let mut names = Names::default();
+    names.find_parts(&module.body, "", &mut HashMap::new());
     module.visit_with(&mut names);
-    module.visit_mut_with(&mut Lowering { names: names.0, unresolved });
+    let mut lowering = Lowering { names, unresolved, lowered: HashSet::new() };
+    module.visit_mut_with(&mut lowering);
+    lowering.lowered
 }
 
 /// The names of the members of each enum, of all its parts.
 #[derive(Default)]
-struct Names(HashMap<Id, HashSet<String>>);
+struct Names {
+    members: HashMap<Id, HashSet<String>>,
+    /// The first part of an enum whose parts are in several blocks of a namespace. In each block it
+    /// is a name of its own.
+    first: HashMap<Id, Id>,
+}
+
+impl Names {
+    /// Finds the parts of the enums that the namespaces in `items` export. `path` is the namespace
+    /// around them; `known` has the first part for each path.
+    fn find_parts(&mut self, items: &[ModuleItem], path: &str, known: &mut HashMap<String, Id>) {
+        for item in items {
+            let (declaration, is_exported) = match item {
+                ModuleItem::ModuleDecl(ModuleDecl::ExportDecl(export)) => (&export.decl, true),
+                ModuleItem::Stmt(Stmt::Decl(declaration)) => (declaration, false),
+                _ => continue,
+            };
+            match declaration {
+                Decl::TsEnum(declared) if is_exported && !path.is_empty() => {
+                    let id = declared.id.to_id();
+                    let first =
+                        known.entry(format!("{path}.{}", declared.id.sym)).or_insert_with(|| id.clone());
+                    self.first.insert(id, first.clone());
+                }
+                Decl::TsModule(namespace) if is_exported || path.is_empty() => {
+                    if let TsModuleName::Ident(name) = &namespace.id
+                        && let Some(TsNamespaceBody::TsModuleBlock(block)) = &namespace.body
+                    {
+                        self.find_parts(&block.body, &format!("{path}.{}", name.sym), known);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn key(&self, name: &Ident) -> Id {
+        let id = name.to_id();
+        self.first.get(&id).cloned().unwrap_or(id)
+    }
+
+    fn members(&self, name: &Ident) -> Option<&HashSet<String>> {
+        self.members.get(&self.key(name))
+    }
+}
 
 impl Visit for Names {
     fn visit_ts_enum_decl(&mut self, declared: &TsEnumDecl) {
         let names = declared.members.iter().map(|member| member_name(&member.id));
-        self.0.entry(declared.id.to_id()).or_default().extend(names);
+        let key = self.key(&declared.id);
+        self.members.entry(key).or_default().extend(names);
         declared.visit_children_with(self);
     }
 }
@@ -47,8 +96,10 @@ fn member_name(id: &TsEnumMemberId) -> String {
 }
 
 struct Lowering {
-    names: HashMap<Id, HashSet<String>>,
+    names: Names,
     unresolved: SyntaxContext,
+    /// Where the enums begin that have been lowered.
+    lowered: HashSet<BytePos>,
 }
 
 impl VisitMut for Lowering {
@@ -87,7 +138,7 @@ impl Lowering {
     }
 
     /// Lowers `declaration` if it is an enum. Returns whether it goes to the front of its list.
-    fn lower_one(&self, declaration: &mut Decl) -> bool {
+    fn lower_one(&mut self, declaration: &mut Decl) -> bool {
         let Decl::TsEnum(declared) = declaration else {
             return false;
         };
@@ -95,7 +146,8 @@ impl Lowering {
         if declared.declare && !declared.is_const {
             return false;
         }
-        let names = self.names.get(&declared.id.to_id());
+        self.lowered.insert(declared.span.lo);
+        let names = self.names.members(&declared.id);
         for member in &mut declared.members {
             if let (Some(names), Some(value)) = (names, &mut member.init) {
                 let mut qualifier = Qualifier::new(&*value, names, &declared.id, self.unresolved);

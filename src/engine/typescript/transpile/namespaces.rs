@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use swc_common::SyntaxContext;
+use swc_common::{BytePos, SyntaxContext};
 use swc_ecma_ast::{
     BindingIdent, Decl, ExportDecl, Expr, Module, ModuleDecl, ModuleItem, Pat, Stmt, TsModuleDecl,
     TsModuleName, TsNamespaceBody,
@@ -15,10 +15,11 @@ use swc_ecma_visit::{Visit, VisitMutWith, VisitWith};
 
 use super::qualify::Qualifier;
 
-/// Qualifies the bare names of earlier blocks in a module whose names are resolved. `unresolved`
-/// marks names that have no visible declaration.
-pub(super) fn qualify(module: &mut Module, unresolved: SyntaxContext) {
-    qualify_items(&mut module.body, "", &mut HashMap::new(), unresolved);
+/// Qualifies the bare names of earlier blocks in a module whose names are resolved. `enums` are the
+/// positions of namespaces that were enums: their members do not see what a namespace of the same
+/// name exports. `unresolved` marks names that have no visible declaration.
+pub(super) fn qualify(module: &mut Module, enums: &HashSet<BytePos>, unresolved: SyntaxContext) {
+    qualify_items(&mut module.body, "", &mut HashMap::new(), enums, unresolved);
 }
 
 /// `exports` maps a namespace's path to the names that its blocks have exported so far. `outer` is
@@ -27,12 +28,16 @@ fn qualify_items(
     items: &mut [ModuleItem],
     outer: &str,
     exports: &mut HashMap<String, HashSet<String>>,
+    enums: &HashSet<BytePos>,
     unresolved: SyntaxContext,
 ) {
     for item in items {
         let Some(namespace) = namespace_of(item) else {
             continue;
         };
+        if enums.contains(&namespace.span.lo) {
+            continue;
+        }
         let TsModuleName::Ident(id) = &namespace.id else {
             continue;
         };
@@ -47,7 +52,7 @@ fn qualify_items(
             block.body.visit_mut_with(&mut qualifier);
         }
         known.extend(exported_names(&block.body));
-        qualify_items(&mut block.body, &path, exports, unresolved);
+        qualify_items(&mut block.body, &path, exports, enums, unresolved);
     }
 }
 

@@ -14,7 +14,7 @@ use swc_ecma_visit::{Visit, VisitWith};
 use super::cancellation::Cancellation;
 use super::error::{TranspileError, TranspileErrorKind};
 use super::positions::{FIRST_BYTE, location_of};
-use super::{messages, repair};
+use super::{messages, misread, repair};
 use crate::engine::fence::Part;
 
 /// The author's module, and whether its top level returns.
@@ -56,7 +56,10 @@ fn parse_module(text: &str) -> Result<Parsed, Error> {
     // The fatal error may be a consequence of an earlier one.
     let first = recovered.into_iter().min_by_key(|error| error.span().lo);
     match result {
-        Ok(parsed) => first.map_or(Ok(parsed), Err),
+        Ok(parsed) => match first.or_else(|| misread::find(text, &parsed.module)) {
+            Some(error) => Err(error),
+            None => Ok(parsed),
+        },
         Err(fatal) => Err(match first {
             Some(error) if error.span().lo <= fatal.span().lo => error,
             _ => fatal,
@@ -77,8 +80,10 @@ pub(super) fn read(text: &str) -> ParseAttempt {
     let mut parser = parser(text);
     let result = parser.parse_module();
     let mut recovered = parser.take_errors();
-    // These are about types.
-    recovered.retain(|error| !matches!(error.kind(), SyntaxError::TS4112 | SyntaxError::TS1029(..)));
+    // These are about types, but for a pattern on the left of `for…in`, which is JavaScript.
+    recovered.retain(|error| {
+        !matches!(error.kind(), SyntaxError::TS4112 | SyntaxError::TS1029(..) | SyntaxError::TS2491)
+    });
     let module = match result {
         Ok(module) => module,
         Err(error) => {

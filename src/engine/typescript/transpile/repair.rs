@@ -13,10 +13,10 @@ use swc_ecma_ast::{
 use swc_ecma_parser::error::{Error, SyntaxError};
 use swc_ecma_visit::{VisitMut, VisitMutWith};
 
-use super::bounds;
 use super::cancellation::Cancellation;
 use super::error::TranspileError;
 use super::positions::FIRST_BYTE;
+use super::{bounds, misread};
 
 /// Maximum number of repairs of a source. Each is followed by parsing all of it again.
 const MAX_REPAIRS: usize = 32;
@@ -79,7 +79,14 @@ impl Repair {
             | SyntaxError::AsyncConstructor
             | SyntaxError::GeneratorConstructor
             | SyntaxError::ConstructorAccessor => self.static_constructor(at),
-            _ => self.static_declare(at) || self.using(at) || self.asserts(at),
+            _ => {
+                self.static_declare(at)
+                    || self.using(at)
+                    || self.asserts(at)
+                    || self.line_break(at)
+                    || self.assertions(at)
+                    || self.generic_arguments(at)
+            }
         }
     }
 
@@ -161,6 +168,53 @@ impl Repair {
         true
     }
 
+    /// `readonly`, a line break and a method: a field of this name, and a method.
+    fn line_break(&mut self, at: usize) -> bool {
+        let Some(end) = misread::end_of_word(&self.text, at) else {
+            return false;
+        };
+        if !self.text.as_bytes()[end].is_ascii_whitespace() {
+            return false;
+        }
+        self.text.replace_range(end..=end, ";");
+        true
+    }
+
+    /// `import("…", { assert: { … } })` in a type: an older word for `with`.
+    fn assertions(&mut self, at: usize) -> bool {
+        const WORD: &str = "assert";
+        let is_key =
+            self.text[at..].strip_prefix(WORD).is_some_and(|rest| rest.trim_start().starts_with(':'));
+        let before = self.text[..at].trim_end().strip_suffix('{').map(str::trim_end);
+        if !is_key || !before.is_some_and(|before| before.ends_with(',')) {
+            return false;
+        }
+        self.text.replace_range(at..at + WORD.len(), "with  ");
+        true
+    }
+
+    /// `f<<T>() => T>`: type arguments whose first is a type of functions. Nothing is left of them.
+    fn generic_arguments(&mut self, at: usize) -> bool {
+        let until = self.text.len().min(at + 2);
+        let Some(start) = self.text.as_bytes()[..until].windows(2).rposition(|pair| pair == b"<<") else {
+            return false;
+        };
+        let Some(length) = type_arguments(&self.text.as_bytes()[start..]) else {
+            return false;
+        };
+        let arguments = start..start + length;
+        if !arguments.contains(&at) {
+            return false;
+        }
+        let blank = |character: char| match character {
+            '\n' | '\r' => character.to_string(),
+            _ => " ".repeat(character.len_utf8()),
+        };
+        let blanks: String = self.text[arguments.clone()].chars().map(blank).collect();
+        self.text.replace_range(arguments, &blanks);
+        true
+    }
+
     /// Returns where `words` begin that end at `at`, with white space between them.
     fn words_before(&self, at: usize, words: &[&str]) -> Option<usize> {
         let mut rest = self.text[..at].trim_end();
@@ -177,6 +231,23 @@ impl Repair {
         }
         None
     }
+}
+
+/// The length of type arguments that begin with `<<`. `a << b > () => …` is no expression, so with an arrow inside they
+/// cannot be operators. Text and comments inside are not read: nothing is repaired then.
+fn type_arguments(bytes: &[u8]) -> Option<usize> {
+    let (mut depth, mut arrows) = (0_usize, 0_usize);
+    for (index, byte) in bytes.iter().enumerate() {
+        match byte {
+            b'<' => depth += 1,
+            b'>' if index > 0 && bytes[index - 1] == b'=' => arrows += 1,
+            b'>' if depth > 1 => depth -= 1,
+            b'>' => return (arrows > 0).then_some(index + 1),
+            b'"' | b'\'' | b'`' | b'/' => return None,
+            _ => {}
+        }
+    }
+    None
 }
 
 fn kind(error: &Error) -> &SyntaxError {

@@ -31,3 +31,15 @@ namespace M { export const of = (value: M) => M[value]; }
 assert.same(M.of(M.A), "A");
 enum Empty {}
 assert.same(Empty, {} as any);
+
+// Parts in several blocks of a namespace are one enum.
+namespace P { export enum E { A = 1 } }
+namespace P { export enum E { B = A + 1 } export const both = [E.A, E.B]; }
+assert.same(P.both, [1, 2]);
+
+// An enum does not see what a namespace of its name exports; its other blocks do.
+const y = 2;
+namespace Q { export const y = 1; }
+enum Q { Outer = y }
+namespace Q { export const z = y * 3; }
+assert.same([Q.Outer, Q.z], [2, 3]);

@@ -28,3 +28,9 @@ function waits(await: number) { const { await: other } = { await: await }; retur
 assert.same(waits(2), 4);
 const of = 8, set = 4, type = 2, get = 2;
 assert.same([of / set / type, get / 2 /1], [1, 1]);
+
+let first: any;
+for ([first] in { abc: 1 });
+assert.same(first, "a");
+let file: typeof import("fs", { assert: { type: "json" } }) | undefined;
+assert.same(file, undefined);
