@@ -5,10 +5,13 @@
 //! message before rmcp parses it.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ErrorData, Extensions};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::json::{self, Json, TreeError};
 
@@ -77,6 +80,24 @@ pub(crate) struct DetachedInput(Json);
 impl From<DetachedInput> for Json {
     fn from(DetachedInput(input): DetachedInput) -> Self {
         input
+    }
+}
+
+/// The permit that counts the bytes of a request's body, in the request's extensions over HTTP. It is dropped with the
+/// request, unless a run takes it, which may outlive the request and has what was in the body.
+#[derive(Clone, Debug)]
+pub(crate) struct CountedBody(Arc<Mutex<Option<OwnedSemaphorePermit>>>);
+
+impl CountedBody {
+    #[cfg(feature = "http")]
+    pub(crate) fn new(permit: Option<OwnedSemaphorePermit>) -> Self {
+        Self(Arc::new(Mutex::new(permit)))
+    }
+
+    /// Takes the permit out of the extensions of a request, if it is there.
+    pub(crate) fn take(extensions: &Extensions) -> Option<OwnedSemaphorePermit> {
+        let Self(permit) = extensions.get::<http::request::Parts>()?.extensions.get()?;
+        permit.lock().take()
     }
 }
 

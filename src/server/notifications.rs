@@ -295,9 +295,9 @@ mod tests {
         assert!(values[1] < 0.01 && values[3] < 0.51 && values[7] < 2.001 && values[9] < 2.01, "{values:?}");
     }
 
-    /// Threat 657. Beyond the largest number there is none that a notification could have.
+    /// Above the largest number there is none that a notification could have.
     #[test]
-    fn v_657_progress_stays_a_number() {
+    fn progress_stays_a_number() {
         for first in [f64::MAX, f64::INFINITY, f64::NAN, f64::MIN, f64::NEG_INFINITY] {
             let mut sent = SentProgress::default();
             let mut values = vec![sent.report(first), sent.other(), sent.report(f64::MAX)];
