@@ -17,6 +17,7 @@ use super::index::Index;
 use super::languages::report_name;
 use super::pending::PendingRuns;
 use super::shown::{Shown, ShownTools};
+use super::tasks::AllTasks;
 use crate::error::Error;
 use crate::executor::Executor;
 use crate::run::script::Language;
@@ -84,6 +85,8 @@ pub(crate) struct Shared {
     tokens_failing: AtomicUsize,
     /// The open subscriptions of clients of the stateless revision.
     pub(crate) subscriptions: ClientSlots,
+    /// The tasks of all sessions.
+    pub(crate) all_tasks: Arc<AllTasks>,
     index: Index,
     /// The number of clients so far. Gives each client a different name.
     clients: AtomicUsize,
@@ -102,6 +105,7 @@ impl Shared {
             hung_workers: Arc::new(HungWorkers::new(executor.clone())),
             tokens_failing: AtomicUsize::new(0),
             subscriptions: ClientSlots::new(MAX_SUBSCRIPTIONS),
+            all_tasks: Arc::default(),
             index: Index::default(),
             clients: AtomicUsize::new(0),
             executor,
