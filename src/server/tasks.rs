@@ -33,8 +33,8 @@ const MAX_ENDED: usize = 64;
 /// several clients.
 const MAX_ENDED_OF_ALL: usize = 1_024;
 
-/// Maximum bytes of the results of ended tasks of all sessions together, as of answers that are kept over REST. A result
-/// has about 100 kB at most, unless its script emitted images.
+/// Maximum bytes of the results of ended tasks of all sessions together, as of answers that are kept over REST. A
+/// result has about 100 kB at most, unless its script emitted images.
 const MAX_ENDED_BYTES: usize = 64 << 20;
 
 /// The tasks of one session.

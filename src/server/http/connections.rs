@@ -25,8 +25,8 @@ use crate::server::metrics;
 /// over slow networks take longer, and they are evicted only if all connections are in use.
 const MIN_REQUEST_TIME: Duration = Duration::from_secs(5);
 
-/// Maximum bytes of answers that clients have not read, of all connections together. Most answers have less than 100 kB;
-/// one with images can have 20 MB.
+/// Maximum bytes of answers that clients have not read, of all connections together. Most answers have less than
+/// 100 kB; one with images can have 20 MB.
 const MAX_UNREAD_BYTES: usize = 256 << 20;
 
 /// Bytes of a part of an answer from which on that is checked. Smaller parts stay within hyper's buffer of each
