@@ -115,6 +115,7 @@ impl Executor {
         let memory_bytes = memory_bytes.min(limits.memory_bytes);
         inner.admission.check(memory_bytes)?;
         let admitted = inner.admission.enter(&inner.runtime, memory_bytes, &cancel).await;
+        drop(script.while_queued.take());
         let limits = RunLimits::new(limits, settings.max_limits, lowered);
         let tools = RunTools::new(servers.tools.clone(), policy, inner.current.subscribe());
         let observation = observed.observation().clone();

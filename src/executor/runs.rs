@@ -172,6 +172,7 @@ impl Executor {
                 return Ok(not_run(*refused, Usage { wall_time, queue_time, ..Usage::default() }));
             }
         };
+        drop(script.while_queued.take());
         let limits = RunLimits::new(limits, settings.max_limits, lowered);
         let tools = RunTools::new(servers.tools.clone(), policy, self.inner.current.subscribe());
         let environment = RunEnvironment {

@@ -1,5 +1,6 @@
 //! A script and the options of its run.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -75,6 +76,9 @@ pub struct Script {
     /// Hears what the script reports of its own progress.
     pub(crate) on_report: Option<ReportListener>,
     pub(crate) on_call: Option<CallListener>,
+    /// Counts what the run has before it is admitted, such as the bytes of its input. Afterwards that is part of its
+    /// own memory, and this is dropped.
+    pub(crate) while_queued: Option<WhileQueued>,
 }
 
 /// An MCP server of a run's own.
@@ -98,6 +102,9 @@ pub(crate) type CallProgressListener = Arc<dyn Fn(&CallProgress) + Send + Sync>;
 
 /// Called with each progress report of a script.
 pub(crate) type ReportListener = Arc<dyn Fn(&Progress) + Send + Sync>;
+
+/// Held for its drop.
+pub(crate) type WhileQueued = Arc<dyn Any + Send + Sync>;
 
 /// Called with each call that has ended.
 pub(crate) type CallListener = Arc<dyn Fn(&ToolCallRecord) + Send + Sync>;
@@ -160,6 +167,7 @@ impl Script {
             on_progress: None,
             on_report: None,
             on_call: None,
+            while_queued: None,
         }
     }
 

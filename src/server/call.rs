@@ -21,7 +21,7 @@ use super::arguments::parameters::MAX_TIMEOUT;
 use super::direct_call;
 use super::elicitation::elicitor;
 use super::fingerprint::Fingerprint;
-use super::incoming::DetachedInput;
+use super::incoming::{CountedBody, DetachedInput};
 use super::notifications::{ProgressOf, RunNotifications};
 use super::pending::{KeyedPrompts, NotResumed, with_keys};
 use super::prepare::{PreparedRun, prepare, take_rate};
@@ -35,7 +35,7 @@ use super::yielded::Printed;
 use crate::json::Json;
 use crate::run::limits::Limits;
 use crate::run::result::{ErrorCode, Output};
-use crate::run::script::{Language, Script};
+use crate::run::script::{Language, Script, WhileQueued};
 use crate::run::tool_call::ToolCall;
 use crate::tools::TraceContext;
 
@@ -265,9 +265,11 @@ pub(crate) fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
     version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
-/// The run's options with the details of its request, for observers.
+/// The run's options with the details of its request: for observers, and what counts its body.
 fn in_request(options: Script, context: &RequestContext<RoleServer>, trace: Option<TraceContext>) -> Script {
-    let options = options.client_name(client_name(context));
+    let mut options = options.client_name(client_name(context));
+    let body = CountedBody::take(&context.extensions);
+    options.while_queued = body.map(|permit| -> WhileQueued { Arc::new(permit) });
     match trace {
         Some(trace) => options.trace_context(trace),
         None => options,

@@ -5,10 +5,13 @@
 //! message before rmcp parses it.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ErrorData, Extensions};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::json::{self, Json, TreeError};
 
@@ -20,6 +23,13 @@ pub(crate) const MAX_MESSAGE_BYTES: usize = 4 << 20;
 /// about 13,000 numbers or 2,000 small objects, far more than any request has. rmcp makes up to
 /// four trees of one message.
 const MAX_TREE_BYTES: usize = 3 << 19;
+
+/// Maximum bytes of JSON of a request's id, which its answer repeats.
+pub(crate) const MAX_ID_BYTES: usize = 256;
+
+/// Maximum bytes of the `_meta` of a request. It is kept as long as the request is handled, and its progress token is
+/// repeated in each notification.
+const MAX_META_BYTES: usize = 64 << 10;
 
 /// The parameter whose value is detached.
 const INPUT: &str = "input";
@@ -80,6 +90,24 @@ impl From<DetachedInput> for Json {
     }
 }
 
+/// The permit that counts the bytes of a request's body, in the request's extensions over HTTP. It is dropped with the
+/// request, unless a run takes it, which may outlive the request and has what was in the body.
+#[derive(Clone, Debug)]
+pub(crate) struct CountedBody(Arc<Mutex<Option<OwnedSemaphorePermit>>>);
+
+impl CountedBody {
+    #[cfg(feature = "http")]
+    pub(crate) fn new(permit: Option<OwnedSemaphorePermit>) -> Self {
+        Self(Arc::new(Mutex::new(permit)))
+    }
+
+    /// Takes the permit out of the extensions of a request, if it is there.
+    pub(crate) fn take(extensions: &Extensions) -> Option<OwnedSemaphorePermit> {
+        let Self(permit) = extensions.get::<http::request::Parts>()?.extensions.get()?;
+        permit.lock().take()
+    }
+}
+
 /// A message that is small enough to be parsed.
 #[derive(Debug)]
 pub(crate) struct Incoming<'a> {
@@ -97,6 +125,8 @@ pub(crate) enum TooLarge {
     Bytes { bytes: usize },
     #[error("the message has {0} beside a script's `input`; pass data as `input`")]
     Values(TreeError),
+    #[error("the message's `{part}` has {bytes} bytes, at most {max} are read")]
+    Part { part: &'static str, bytes: usize, max: usize },
 }
 
 impl DetachedInput {
@@ -116,7 +146,37 @@ impl DetachedInput {
 ///
 /// If the rest is too large to be parsed.
 pub(crate) fn detach(message: &[u8]) -> Result<Incoming<'_>, TooLarge> {
-    detach_from(message, arguments_of_call)
+    let incoming = detach_from(message, arguments_of_call)?;
+    match std::str::from_utf8(&incoming.message) {
+        Ok(text) if text.len() > MAX_ID_BYTES => check_kept(text)?,
+        // What is not text is refused by the parser.
+        Ok(_) | Err(_) => {}
+    }
+    Ok(incoming)
+}
+
+/// Checks the parts of a message that are kept as long as it is handled.
+fn check_kept(message: &str) -> Result<(), TooLarge> {
+    let mut checked = Ok(());
+    let mut check = |part: &'static str, value: &RawValue, max: usize| {
+        let bytes = value.get().len();
+        if bytes > max {
+            checked = Err(TooLarge::Part { part, bytes, max });
+        }
+    };
+    // What is no object is refused by the parser.
+    let _no_object = json::each_field(message, |name, value| match name {
+        "id" => check("id", value, MAX_ID_BYTES),
+        "params" => {
+            let _no_object = json::each_field(value.get(), |name, value| {
+                if name == "_meta" {
+                    check("_meta", value, MAX_META_BYTES);
+                }
+            });
+        }
+        _ => {}
+    });
+    checked
 }
 
 /// As [`detach`], for a message that consists of the arguments of a run, as over REST.

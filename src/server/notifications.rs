@@ -37,6 +37,10 @@ pub(crate) const MAX_MESSAGE: usize = 500;
 /// Maximum bytes of one printed line in a notification.
 const MAX_LINE_BYTES: usize = 4_096;
 
+/// Maximum progress value of a report. Each notification has a larger value than the last, and above the largest number
+/// there is only infinity, which JSON does not have.
+const MAX_PROGRESS: f64 = 1e300;
+
 /// The notifications that a client asked for.
 pub(crate) struct Wanted {
     pub(crate) progress: Option<ProgressToken>,
@@ -95,6 +99,8 @@ struct SentProgress {
 impl SentProgress {
     /// The progress value of a report.
     fn report(&mut self, value: f64) -> f64 {
+        // A dispatcher of an embedder may report what is no number.
+        let value = if value.is_nan() { self.reported } else { value.min(MAX_PROGRESS) };
         (self.reported, self.others) = (value, 0);
         self.grow(value)
     }
@@ -220,7 +226,7 @@ impl RunNotifications {
     async fn send_progress(&self, value: f64, total: Option<f64>, message: Option<String>) {
         let Some(token) = self.wanted.progress.clone() else { return };
         let mut params = ProgressNotificationParam::new(token, value);
-        (params.total, params.message) = (total, message);
+        (params.total, params.message) = (total.filter(|total| total.is_finite()), message);
         self.notify(ServerNotification::ProgressNotification(ProgressNotification::new(params))).await;
     }
 
@@ -287,5 +293,17 @@ mod tests {
         assert!(values.is_sorted_by(|a, b| a < b), "{values:?}");
         // What says nothing about the progress hardly counts.
         assert!(values[1] < 0.01 && values[3] < 0.51 && values[7] < 2.001 && values[9] < 2.01, "{values:?}");
+    }
+
+    /// Above the largest number there is none that a notification could have.
+    #[test]
+    fn progress_stays_a_number() {
+        for first in [f64::MAX, f64::INFINITY, f64::NAN, f64::MIN, f64::NEG_INFINITY] {
+            let mut sent = SentProgress::default();
+            let mut values = vec![sent.report(first), sent.other(), sent.report(f64::MAX)];
+            values.extend([sent.report(f64::INFINITY), sent.other(), sent.report(1.0)]);
+            assert!(values.iter().all(|value| value.is_finite()), "{first}: {values:?}");
+            assert!(values.is_sorted_by(|a, b| a < b), "{first}: {values:?}");
+        }
     }
 }

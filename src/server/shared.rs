@@ -18,6 +18,7 @@ use super::languages::report_name;
 use super::pending::PendingRuns;
 use super::shown::{Shown, ShownTools};
 use super::skills;
+use super::tasks::AllTasks;
 use crate::error::Error;
 use crate::executor::Executor;
 use crate::run::script::Language;
@@ -97,6 +98,8 @@ pub(crate) struct Shared {
     is_following_skills: AtomicBool,
     /// Those files as that task has last found them.
     skill_digests: watch::Sender<SkillDigests>,
+    /// The tasks of all sessions.
+    pub(crate) all_tasks: Arc<AllTasks>,
     index: Index,
     /// The number of clients so far. Gives each client a different name.
     clients: AtomicUsize,
@@ -118,6 +121,7 @@ impl Shared {
             resource_slots: ClientSlots::new(MAX_RESOURCES),
             is_following_skills: AtomicBool::new(false),
             skill_digests: watch::Sender::default(),
+            all_tasks: Arc::default(),
             index: Index::default(),
             clients: AtomicUsize::new(0),
             executor,

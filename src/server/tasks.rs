@@ -1,6 +1,7 @@
 //! Runs that have become tasks: their clients poll for the result.
 
 use std::collections::HashMap;
+use std::io::{self, Write};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
@@ -32,17 +33,20 @@ const MAX_ENDED: usize = 64;
 /// several clients.
 const MAX_ENDED_OF_ALL: usize = 1_024;
 
+/// Maximum bytes of the results of ended tasks of all sessions together, as of answers that are kept over REST. A
+/// result has about 100 kB at most, unless its script emitted images.
+const MAX_ENDED_BYTES: usize = 64 << 20;
+
 /// The tasks of one session.
 pub(crate) struct Tasks {
     slots: ClientSlots,
     state: Arc<Mutex<TasksState>>,
+    all: Arc<AllTasks>,
 }
 
-impl Default for Tasks {
-    fn default() -> Self {
-        Self { slots: ClientSlots::new(MAX_TASKS), state: Arc::default() }
-    }
-}
+/// The tasks of all sessions of a server, whose results are bounded together.
+#[derive(Default)]
+pub(crate) struct AllTasks(Mutex<Vec<Weak<Mutex<TasksState>>>>);
 
 #[derive(Default)]
 struct TasksState {
@@ -55,24 +59,91 @@ struct Task {
     manager: TaskManager,
     /// How long the task's result is kept.
     kept: Duration,
-    /// When the task ended. Set by the task itself.
-    ended: Arc<OnceLock<Instant>>,
+    /// How the task ended. Set by the task itself.
+    ended: Arc<OnceLock<Ended>>,
+}
+
+/// When a task ended, and the bytes of its result.
+#[derive(Clone, Copy)]
+struct Ended {
+    at: Instant,
+    bytes: usize,
 }
 
 /// Records the end of a task when it is dropped, whatever ends the task.
 struct EndOfTask {
-    ended: Arc<OnceLock<Instant>>,
+    ended: Arc<OnceLock<Ended>>,
+    bytes: usize,
     state: Weak<Mutex<TasksState>>,
+    all: Arc<AllTasks>,
     slot: ClientSlot,
 }
 
 impl Drop for EndOfTask {
     fn drop(&mut self) {
-        let _first = self.ended.set(Instant::now());
+        let _first = self.ended.set(Ended { at: Instant::now(), bytes: self.bytes });
         let Some(state) = self.state.upgrade() else { return };
         // Dropped after the lock is released: managers hold results.
         let _dropped = state.lock().drop_ended(self.slot.client());
+        let _beyond = self.all.drop_ended(MAX_ENDED_BYTES);
     }
+}
+
+/// An ended task of one of the sessions.
+struct EndedTask {
+    /// The position of its session.
+    session: usize,
+    client: String,
+    id: String,
+    ended: Ended,
+}
+
+impl AllTasks {
+    fn add(&self, state: &Arc<Mutex<TasksState>>) {
+        let mut all = self.0.lock();
+        all.retain(|state| state.strong_count() > 0);
+        all.push(Arc::downgrade(state));
+    }
+
+    /// Removes ended tasks until the results of the others have at most `max` bytes, or one is left: the oldest one of
+    /// the client that has most, and if no client has several the oldest one of all.
+    fn drop_ended(&self, max: usize) -> Vec<Task> {
+        let sessions: Vec<Arc<Mutex<TasksState>>> = self.0.lock().iter().filter_map(Weak::upgrade).collect();
+        let mut bytes: usize = sessions.iter().map(|state| state.lock().ended_bytes()).sum();
+        let mut dropped = Vec::new();
+        if bytes <= max {
+            return dropped;
+        }
+        let mut all: Vec<EndedTask> = Vec::new();
+        for (session, state) in sessions.iter().enumerate() {
+            all.extend(state.lock().tasks.iter().filter_map(|(id, task)| {
+                let ended = *task.ended.get()?;
+                Some(EndedTask { session, client: task.client.clone(), id: id.clone(), ended })
+            }));
+        }
+        all.sort_unstable_by_key(|task| task.ended.at);
+        while bytes > max && all.len() > 1 {
+            let task = all.remove(next_to_drop(&all));
+            bytes = bytes.saturating_sub(task.ended.bytes);
+            dropped.extend(sessions[task.session].lock().tasks.remove(&task.id));
+        }
+        dropped
+    }
+}
+
+/// The position of the task to drop next, of ended ones from the oldest to the newest.
+fn next_to_drop(all: &[EndedTask]) -> usize {
+    let mut clients: HashMap<(usize, &str), (usize, usize)> = HashMap::new();
+    for task in all {
+        let (count, bytes) = clients.entry((task.session, &*task.client)).or_default();
+        *count += 1;
+        *bytes += task.ended.bytes;
+    }
+    let several = clients.into_iter().filter(|(_, (count, _))| *count > 1);
+    let largest = several.max_by_key(|(_, (_, bytes))| *bytes).map(|(client, _)| client);
+    let oldest_of =
+        |client: (usize, &str)| all.iter().position(|task| (task.session, &*task.client) == client);
+    largest.and_then(oldest_of).unwrap_or(0)
 }
 
 impl TasksState {
@@ -80,14 +151,14 @@ impl TasksState {
     /// beyond the bounds.
     fn drop_ended(&mut self, client: &str) -> Vec<Task> {
         let has_expired =
-            |_: &String, task: &mut Task| task.ended.get().is_some_and(|at| at.elapsed() >= task.kept);
+            |_: &String, task: &mut Task| task.ended.get().is_some_and(|end| end.at.elapsed() >= task.kept);
         let mut dropped: Vec<Task> = self.tasks.extract_if(has_expired).map(|(_, task)| task).collect();
         for (client, max) in [(Some(client), MAX_ENDED), (None, MAX_ENDED_OF_ALL)] {
             let mut ended: Vec<(Instant, String)> = self
                 .tasks
                 .iter()
                 .filter(|(_, task)| client.is_none_or(|client| task.client == client))
-                .filter_map(|(id, task)| Some((*task.ended.get()?, id.clone())))
+                .filter_map(|(id, task)| Some((task.ended.get()?.at, id.clone())))
                 .collect();
             ended.sort_unstable();
             let surplus = ended.len().saturating_sub(max);
@@ -95,9 +166,21 @@ impl TasksState {
         }
         dropped
     }
+
+    /// The bytes of the results of ended tasks.
+    fn ended_bytes(&self) -> usize {
+        self.tasks.values().filter_map(|task| task.ended.get()).map(|ended| ended.bytes).sum()
+    }
 }
 
 impl Tasks {
+    /// The tasks of a new session of the server that has `all`.
+    pub(crate) fn new(all: &Arc<AllTasks>) -> Self {
+        let state = Arc::default();
+        all.add(&state);
+        Self { slots: ClientSlots::new(MAX_TASKS), state, all: Arc::clone(all) }
+    }
+
     /// Takes a slot for one more task of `client`; `None` if it has as many as it may have.
     pub(crate) fn slot(&self, client: &str) -> Option<ClientSlot> {
         self.slots.acquire(client)
@@ -119,14 +202,16 @@ impl Tasks {
             .with_status_message("the script runs");
         let manager = TaskManager::new();
         let (inner, holder) = (manager.clone(), slot.client().to_owned());
-        let ended = Arc::<OnceLock<Instant>>::default();
-        let end = EndOfTask { ended: Arc::clone(&ended), state: Arc::downgrade(&self.state), slot };
+        let ended = Arc::<OnceLock<Ended>>::default();
+        let (state, all) = (Arc::downgrade(&self.state), Arc::clone(&self.all));
+        let end = EndOfTask { ended: Arc::clone(&ended), bytes: 0, state, all, slot };
         let task = manager.spawn(options, move |task| {
             async move {
                 // Moves the whole structs into the task. Otherwise only the fields named below would
                 // be moved; dropping the others would end the run.
-                let (mut run, end) = (run, end);
+                let (mut run, mut end) = (run, end);
                 let result = end_of(&mut run, &inner, &task).await?;
+                end.bytes = bytes_of(&result);
                 drop(run.guard);
                 drop(end);
                 Ok(result)
@@ -137,6 +222,25 @@ impl Tasks {
         self.state.lock().tasks.insert(task.task_id.clone(), entry);
         CreateTaskResult::new(task)
     }
+}
+
+/// The bytes of a result as JSON.
+fn bytes_of(result: &CallToolResult) -> usize {
+    struct Count(usize);
+    impl Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 = self.0.saturating_add(bytes.len());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // A result that has no JSON is not kept.
+    let _no_json = serde_json::to_writer(&mut count, result);
+    count.0
 }
 
 /// Waits for a run's answer. Meanwhile its prompts are shown as input that the task requires.

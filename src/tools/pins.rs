@@ -81,6 +81,16 @@ struct Pin {
     #[serde(rename = "accepted")]
     pinned: Option<ToolDefinition>,
     seen: Seen,
+    /// Whether a tool that is not pinned was in a list of a client which may be asked, so that it may be missing in
+    /// the lists of others.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    with_elicitation: bool,
+}
+
+impl Pin {
+    fn new(pinned: Option<ToolDefinition>) -> Self {
+        Self { pinned, seen: Seen::AsPinned, with_elicitation: false }
+    }
 }
 
 /// A tool's definition as last listed by its server.
@@ -272,8 +282,10 @@ fn different(pins: ServerPins) -> HashSet<String> {
 
 /// The tools that differ in `pins` and did not differ in the same way in `known`.
 fn new_differences(known: &ServerPins, pins: &ServerPins) -> Vec<String> {
-    let is_new =
-        |(name, pin): &(&String, &Pin)| pin.seen != Seen::AsPinned && known.tools.get(*name) != Some(*pin);
+    let is_known = |name: &String, pin: &Pin| {
+        known.tools.get(name).is_some_and(|known| known.pinned == pin.pinned && known.seen == pin.seen)
+    };
+    let is_new = |(name, pin): &(&String, &Pin)| pin.seen != Seen::AsPinned && !is_known(name, pin);
     pins.tools.iter().filter(is_new).map(|(name, _)| name.clone()).collect()
 }
 
@@ -281,9 +293,7 @@ fn new_differences(known: &ServerPins, pins: &ServerPins) -> Vec<String> {
 fn compare(known: Option<ServerPins>, server: &str, list: &ToolList) -> ServerPins {
     let (asked, not_asked) = (list.with_elicitation == Some(true), list.with_elicitation == Some(false));
     let Some(mut pins) = known else {
-        let pin = |tool: &ToolDefinition| {
-            (tool.name.clone(), Pin { pinned: Some(tool.clone()), seen: Seen::AsPinned })
-        };
+        let pin = |tool: &ToolDefinition| (tool.name.clone(), Pin::new(Some(tool.clone())));
         let tools = list.tools.iter().map(pin).collect();
         let server = server.to_owned();
         let (with_elicitation, without_elicitation) = (asked, not_asked);
@@ -295,21 +305,25 @@ fn compare(known: Option<ServerPins>, server: &str, list: &ToolList) -> ServerPi
     pins.with_elicitation |= asked;
     pins.without_elicitation &= not_asked;
     // A tool that this list lacks may be one that only clients which may be asked are shown.
-    if asked == pins.with_elicitation {
-        let present: HashSet<&str> = list.tools.iter().map(|tool| &*tool.name).collect();
-        pins.tools.retain(|name, pin| {
-            if !present.contains(&**name) {
-                pin.seen = Seen::Gone;
-            }
-            // A new tool that was removed again was never pinned, so it is no longer a difference.
-            pin.pinned.is_some() || present.contains(&**name)
-        });
-    }
+    let is_whole = asked == pins.with_elicitation;
+    let present: HashSet<&str> = list.tools.iter().map(|tool| &*tool.name).collect();
+    pins.tools.retain(|name, pin| {
+        if present.contains(&**name) {
+            return true;
+        }
+        if is_whole {
+            pin.seen = Seen::Gone;
+        }
+        // A new tool that was removed again was never pinned, so it is no longer a difference. Of those that are kept
+        // nevertheless there are as many as one list has: a server may list others each time.
+        pin.pinned.is_some() || (!is_whole && pin.with_elicitation)
+    });
     for tool in &list.tools {
-        let new = || Pin { pinned: shows_more.then(|| tool.clone()), seen: Seen::AsPinned };
+        let new = || Pin::new(shows_more.then(|| tool.clone()));
         let pin = pins.tools.entry(tool.name.clone()).or_insert_with(new);
         let is_same = pin.pinned.as_ref().is_some_and(|pinned| fingerprint(pinned) == fingerprint(tool));
         pin.seen = if is_same { Seen::AsPinned } else { Seen::Different(Box::new(tool.clone())) };
+        pin.with_elicitation |= asked && pin.pinned.is_none();
     }
     pins
 }

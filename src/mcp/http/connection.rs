@@ -30,6 +30,9 @@ use crate::tools::ToolError;
 const MAX_CONTROL_POSTS: usize = 16;
 const CONTROL_TIME: Duration = Duration::from_secs(5);
 
+/// A request that every server answers in a session that it knows. Its id is none of rmcp's, which are numbers.
+const PING: &[u8] = br#"{"jsonrpc":"2.0","id":"cx-session","method":"ping"}"#;
+
 /// How long ending the session at the server may take.
 const DELETE_TIME: Duration = Duration::from_secs(2);
 
@@ -216,17 +219,26 @@ impl HttpConnection {
             return RequestFailure::Failed(error);
         }
         if let Some(refusal) = body::read_refusal(response).await {
-            // Some servers that have lost their sessions in a restart say so only in the error's
-            // text.
-            if has_session
+            // Some servers that have lost their sessions in a restart say so only in the error's text. The error of a
+            // tool may have the same words, which a script can have chosen, so the text alone proves nothing.
+            let may_be_gone = has_session
                 && status == StatusCode::BAD_REQUEST
-                && refusal.message.to_lowercase().contains("session")
-            {
+                && refusal.message.to_lowercase().contains("session");
+            if may_be_gone && self.has_lost_session().await {
                 return RequestFailure::SessionGone;
             }
             return RequestFailure::Refused(refusal);
         }
         RequestFailure::UnsupportedTransport(error)
+    }
+
+    /// Whether the server refuses a request without effects in this session too. A server that does not answer it has
+    /// said nothing.
+    async fn has_lost_session(&self) -> bool {
+        match timeout(CONTROL_TIME, self.post(PING, HeaderMap::new())).await {
+            Ok(Ok(answer)) => matches!(answer.status(), StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND),
+            Ok(Err(_)) | Err(_) => false,
+        }
     }
 
     /// Stores the session id of the server's first answer. Later answers cannot change it.

@@ -23,6 +23,10 @@ const MAX_DEPTH: usize = 16;
 /// Maximum bytes of the names in one argument's path. The path of each argument is copied.
 const MAX_PATH_BYTES: usize = 1 << 10;
 
+/// Maximum bytes that the declarations of one server take in memory. Those of a hundred tools with four arguments each
+/// take about 50 KB.
+const MAX_BYTES: usize = 8 << 20;
+
 /// Maximum bytes of a promoted value. Most servers would refuse longer headers anyway.
 const MAX_VALUE: usize = 4096;
 
@@ -31,12 +35,47 @@ type Promoted = (Vec<String>, HeaderName);
 
 /// The arguments that are sent as headers, by tool, according to the last list.
 #[derive(Default)]
-pub(crate) struct Promotions(Mutex<HashMap<String, Vec<Promoted>>>);
+pub(crate) struct Promotions(Mutex<Learned>);
+
+/// What the lists of one server have declared.
+#[derive(Default)]
+struct Learned {
+    by_tool: HashMap<String, Vec<Promoted>>,
+    /// What they take in memory.
+    bytes: usize,
+}
+
+impl Learned {
+    fn forget(&mut self, tool: &str) {
+        if let Some((tool, promoted)) = self.by_tool.remove_entry(tool) {
+            self.bytes -= memory_of(&tool, &promoted);
+        }
+    }
+
+    /// Stores the declarations of a tool in place of earlier ones. Returns whether there is space for them.
+    fn keep(&mut self, tool: String, promoted: Vec<Promoted>) -> bool {
+        self.forget(&tool);
+        let bytes = memory_of(&tool, &promoted);
+        let has_space = self.by_tool.len() < MAX_TOOLS && self.bytes + bytes <= MAX_BYTES;
+        if has_space {
+            self.bytes += bytes;
+            self.by_tool.insert(tool, promoted);
+        }
+        has_space
+    }
+}
+
+/// The bytes that the declarations of a tool take in memory.
+fn memory_of(tool: &str, promoted: &[Promoted]) -> usize {
+    let of_path = |path: &[String]| path.iter().map(|name| size_of::<String>() + name.len()).sum::<usize>();
+    let of_one = |(path, header): &Promoted| size_of::<Promoted>() + of_path(path) + header.as_str().len();
+    tool.len() + promoted.iter().map(of_one).sum::<usize>()
+}
 
 impl Promotions {
     /// Reads the declarations of a page of a list of tools. Returns the page with `null` for tools
-    /// with invalid declarations, which must be omitted according to the specification. `None` if
-    /// there are none of these.
+    /// with invalid declarations, which must be omitted according to the specification, and for tools for whose
+    /// declarations there is no space: they could not be called. `None` if there are none of these.
     pub(crate) fn learn(&self, page: &str) -> Option<String> {
         #[derive(Deserialize)]
         struct Page<'a> {
@@ -55,6 +94,7 @@ impl Promotions {
         let read: Page<'_> = serde_json::from_str(page).ok()?;
         let mut promotions = self.0.lock();
         let mut refused = Vec::new();
+        let mut too_many = 0_usize;
         for written in json::items(read.tools.get(), MAX_TOOLS).ok()? {
             let Ok(tool) = serde_json::from_str::<Tool<'_>>(written.get()) else { continue };
             // A schema that is too large is omitted from the list too.
@@ -64,11 +104,18 @@ impl Promotions {
                 tracing::warn!(tool = &*tool.name, "a tool with unusable `x-mcp-header` was left out");
                 refused.push(json::range_in(page, written));
             } else if found.is_empty() {
-                promotions.remove(&*tool.name);
-            } else if promotions.len() < MAX_TOOLS || promotions.contains_key(&*tool.name) {
+                promotions.forget(&tool.name);
+            } else if !promotions.keep(tool.name.into_owned(), found) {
                 // Tools of earlier lists are still known, because nothing says which page is the first.
-                promotions.insert(tool.name.into_owned(), found);
+                too_many += 1;
+                refused.push(json::range_in(page, written));
             }
+        }
+        if too_many > 0 {
+            tracing::warn!(
+                tools = too_many,
+                "tools were left out: there is no space for their `x-mcp-header`"
+            );
         }
         if refused.is_empty() {
             return None;
@@ -126,7 +173,7 @@ impl Promotions {
         let Some(name) = name else { return headers };
         add(HeaderName::from_static("mcp-name"), &name);
         if method == "tools/call"
-            && let Some(promoted) = self.0.lock().get(&*name)
+            && let Some(promoted) = self.0.lock().by_tool.get(&*name)
         {
             let arguments = parameters.arguments.map_or("{}", RawValue::get);
             let tree = json::tree(arguments, json::budget(arguments.len())).unwrap_or_default();

@@ -29,6 +29,11 @@ const EARLY: Duration = Duration::from_secs(30);
 /// How long the absence of a token is cached. After signing in, a user waits at most this long.
 const ABSENT_TIME: Duration = Duration::from_secs(5);
 
+/// The time between two renewals because a server does not accept a token. If it does not accept a token that was just
+/// issued, another one changes nothing, and the authorization server, which may be another party's, would get requests
+/// for each call.
+const BETWEEN_REJECTIONS: Duration = Duration::from_secs(60);
+
 /// The authorization for one server, shared by all its connections. Lives as long as the server's
 /// entry.
 pub(crate) struct Authorization {
@@ -40,6 +45,8 @@ pub(crate) struct Authorization {
     /// Held while tokens are loaded or renewed, so that a hundred concurrent calls renew them once. Callers wait for it
     /// themselves: a call that ends meanwhile leaves nothing behind that waits.
     renewing: Arc<tokio::sync::Mutex<()>>,
+    /// When a token was renewed last because the server did not accept it.
+    rejected: Mutex<Option<Instant>>,
     /// Cancelled when the server shuts down: no renewal starts any more.
     closing: CancellationToken,
 }
@@ -127,6 +134,7 @@ impl Authorization {
             tokens,
             cache: Mutex::default(),
             renewing: Arc::default(),
+            rejected: Mutex::default(),
             closing: CancellationToken::new(),
         })
     }
@@ -201,7 +209,7 @@ impl Authorization {
     ///
     /// # Errors
     ///
-    /// The same as [`Authorization::token`].
+    /// The same as [`Authorization::token`]; and if one was replaced for this reason a moment ago.
     pub(crate) async fn renew(
         self: &Arc<Self>,
         url: &Url,
@@ -231,11 +239,31 @@ impl Authorization {
         if loaded.as_ref().is_some_and(|token| !is_rejected(token)) {
             return Ok(loaded);
         }
-        if loaded.is_some() {
-            *self.cache.lock() = TokenCache::Empty;
-            return self.renew_now(loaded).await;
+        if loaded.is_none() {
+            return Ok(None);
         }
-        Ok(None)
+        let last = *self.rejected.lock();
+        if let Some(since) = last.map(|at| at.elapsed()).filter(|since| *since < BETWEEN_REJECTIONS) {
+            return Err(self.not_accepted(BETWEEN_REJECTIONS.saturating_sub(since)));
+        }
+        *self.cache.lock() = TokenCache::Empty;
+        let renewed = self.renew_now(loaded).await?;
+        if renewed.is_some() {
+            *self.rejected.lock() = Some(Instant::now());
+        }
+        Ok(renewed)
+    }
+
+    /// The error for a token that the server does not accept, shortly after another one. It stays in the cache: the
+    /// server may accept it next time.
+    fn not_accepted(&self, pause: Duration) -> ToolError {
+        let seconds = BETWEEN_REJECTIONS.as_secs();
+        let mut error = self.unavailable(&format!(
+            "does not accept the token that it was sent, and the last one was renewed for that reason less than \
+             {seconds} s ago; it is not renewed again before that time is over"
+        ));
+        error.retry_after = Some(pause);
+        error
     }
 
     /// Waits until a renewal in progress has stored its tokens, for at most [`RENEWAL_TIME`]. Renewals after that fail.

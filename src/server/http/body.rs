@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use super::responses::{plain, try_again};
 use crate::lines::{MAX_LINE, MAX_SKIPPED_LINE};
 
-/// Maximum bytes of request bodies that are being read, of all connections together.
+/// Maximum bytes of request bodies that are being read, or whose runs wait for admission, of all connections together.
 const MAX_BODY_BYTES: usize = 256 << 20;
 
 /// Bytes of each body that do not count towards that bound, so that small requests are still read
@@ -91,7 +91,7 @@ impl BodyReader {
             let count = counted(bytes.len() + piece.len()) - counted(bytes.len());
             let count = u32::try_from(count).unwrap_or(u32::MAX);
             let Ok(more) = Arc::clone(&self.budget).try_acquire_many_owned(count) else {
-                return Err(try_again("too many large requests are being read"));
+                return Err(try_again("too many large requests are being read, or wait for their runs"));
             };
             match &mut held {
                 Some(held) => held.merge(more),

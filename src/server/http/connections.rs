@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -18,10 +19,19 @@ use tokio_util::sync::CancellationToken;
 use super::accepted::AcceptedToken;
 use super::shares::{Eviction, EvictionCandidate, Holder, PeerKey, TenantKey, select_for_eviction};
 use super::socket::SocketActivity;
+use crate::server::metrics;
 
 /// How long a request may be incomplete before its connection may be evicted. Only large bodies
 /// over slow networks take longer, and they are evicted only if all connections are in use.
 const MIN_REQUEST_TIME: Duration = Duration::from_secs(5);
+
+/// Maximum bytes of answers that clients have not read, of all connections together. Most answers have less than
+/// 100 kB; one with images can have 20 MB.
+const MAX_UNREAD_BYTES: usize = 256 << 20;
+
+/// Bytes of a part of an answer from which on that is checked. Smaller parts stay within hyper's buffer of each
+/// connection.
+const LARGE_PART: usize = 64 << 10;
 
 /// All open connections.
 pub(crate) struct Connections {
@@ -44,8 +54,11 @@ pub(crate) struct Connection {
     pub(crate) activity: SocketActivity,
     /// Cancelled when the connection has to end: for a new connection, or because the token of its request was revoked.
     evicted: CancellationToken,
+    /// Whether nothing more may be written then, because too much waits to be read.
+    is_cut: AtomicBool,
     /// Sends the permit to the new connection.
     successor: Mutex<Option<oneshot::Sender<OwnedSemaphorePermit>>>,
+    all: Weak<Connections>,
 }
 
 struct ConnectionUse {
@@ -116,7 +129,9 @@ impl Connections {
                 has_answered: false,
             }),
             evicted: CancellationToken::new(),
+            is_cut: AtomicBool::new(false),
             successor: Mutex::default(),
+            all: Arc::downgrade(self),
         });
         let mut open = self.open.lock();
         open.last_number += 1;
@@ -139,6 +154,25 @@ impl Connections {
         *connection.successor.lock() = Some(sender);
         connection.evicted.cancel();
         Some(permit)
+    }
+
+    /// Ends connections until what the clients of the others have not read has at most `max` bytes, or one is left: of
+    /// the holder that has most of it, the one whose client reads slowest.
+    fn bound_unread(&self, max: usize) {
+        let (open, now) = (self.open.lock(), Instant::now());
+        let staying = open.by_number.values().filter(|connection| !connection.evicted.is_cancelled());
+        let mut unread: Vec<UnreadAnswer> = staying
+            .map(|connection| connection.unread_answer(now))
+            .filter(|answer| answer.bytes > 0)
+            .collect();
+        let mut bytes: usize = unread.iter().map(|answer| answer.bytes).sum();
+        while bytes > max && unread.len() > 1 {
+            let UnreadAnswer { connection, bytes: less, .. } = unread.swap_remove(next_to_cut(&unread));
+            bytes = bytes.saturating_sub(less);
+            connection.is_cut.store(true, Ordering::Relaxed);
+            connection.evicted.cancel();
+            metrics::count_evicted("connection");
+        }
     }
 
     /// Ends the connections with a request in progress that was sent with this token.
@@ -170,7 +204,7 @@ impl Connection {
     pub(crate) async fn evicted(&self) -> Unwritten {
         self.evicted.cancelled().await;
         let state = self.state.lock();
-        if state.phase == Phase::Head && state.has_answered {
+        if state.phase == Phase::Head && state.has_answered && !self.is_cut.load(Ordering::Relaxed) {
             Unwritten::EndOfAnswer
         } else {
             Unwritten::Nothing
@@ -220,6 +254,23 @@ impl Connection {
         response.map(|body| Body::new(AnswerBody { body, may_probe, end: AnswerEnd(self) }))
     }
 
+    /// Records that hyper was given a part of an answer.
+    fn note_given(&self, bytes: usize) {
+        self.activity.note_given(bytes);
+        if bytes >= LARGE_PART
+            && let Some(all) = self.all.upgrade()
+        {
+            all.bound_unread(MAX_UNREAD_BYTES);
+        }
+    }
+
+    fn unread_answer(self: &Arc<Self>, now: Instant) -> UnreadAnswer {
+        let holder = Holder { tenant: self.state.lock().tenant, peer: self.peer };
+        // A client for whom no data has waited yet may be quick.
+        let speed = self.activity.pace.bytes_per_second(now).unwrap_or(u64::MAX);
+        UnreadAnswer { connection: Arc::clone(self), holder, bytes: self.activity.unread(), speed }
+    }
+
     fn enter(&self, phase: Phase) {
         let mut state = self.state.lock();
         state.phase = phase;
@@ -240,6 +291,26 @@ impl Connection {
         let holder = Holder { tenant: state.tenant, peer: self.peer };
         EvictionCandidate { key: Arc::clone(self), holder, eviction, since: state.since }
     }
+}
+
+/// What the client of a connection has not read.
+struct UnreadAnswer {
+    connection: Arc<Connection>,
+    holder: Holder,
+    bytes: usize,
+    /// The bytes that the client reads in a second.
+    speed: u64,
+}
+
+/// The position of the connection that ends next.
+fn next_to_cut(unread: &[UnreadAnswer]) -> usize {
+    let mut holders: HashMap<Holder, usize> = HashMap::new();
+    for answer in unread {
+        *holders.entry(answer.holder).or_default() += answer.bytes;
+    }
+    let largest = holders.into_iter().max_by_key(|(_, bytes)| *bytes).map(|(holder, _)| holder);
+    let of_largest = unread.iter().enumerate().filter(|(_, answer)| Some(answer.holder) == largest);
+    of_largest.min_by_key(|(_, answer)| answer.speed).map_or(0, |(position, _)| position)
 }
 
 /// Records the end of an answer when it is dropped: hyper has consumed all of it, or the client is
@@ -280,6 +351,11 @@ impl HttpBody for AnswerBody {
         if frame.is_pending() && self.may_probe && self.end.0.activity.is_half_closed() {
             self.may_probe = false;
             return Poll::Ready(Some(Ok(Frame::data(COMMENT))));
+        }
+        if let Poll::Ready(Some(Ok(part))) = &frame
+            && let Some(data) = part.data_ref()
+        {
+            self.end.0.note_given(data.len());
         }
         frame
     }

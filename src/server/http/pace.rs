@@ -47,6 +47,12 @@ impl ReadingPace {
         *self.0.lock() = None;
     }
 
+    /// How many bytes the client reads in a second while data waits for it. `None` if no data waits.
+    pub(crate) fn bytes_per_second(&self, now: Instant) -> Option<u64> {
+        let blocked = *self.0.lock();
+        blocked.map(|blocked| blocked.bytes_per_second(now))
+    }
+
     /// Whether data waits for the client and the client reads too slowly.
     pub(crate) fn is_slow(&self, now: Instant) -> bool {
         self.0.lock().is_some_and(|blocked| blocked.is_slow(now))
@@ -58,8 +64,11 @@ impl Blocked {
         now.saturating_duration_since(self.since) >= MIN_TIME
     }
 
+    fn bytes_per_second(&self, now: Instant) -> u64 {
+        self.written / now.saturating_duration_since(self.since).as_secs().max(1)
+    }
+
     fn is_slow(&self, now: Instant) -> bool {
-        let time = now.saturating_duration_since(self.since);
-        self.has_lasted(now) && self.written / time.as_secs().max(1) < MIN_BYTES_PER_SECOND
+        self.has_lasted(now) && self.bytes_per_second(now) < MIN_BYTES_PER_SECOND
     }
 }

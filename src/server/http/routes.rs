@@ -23,7 +23,7 @@ use super::sessions::{REFUSED, REQUESTER};
 use super::state::HttpState;
 use super::tenant_state::Requester;
 use super::workers::{WORKERS, lend};
-use crate::server::incoming::{self, Incoming};
+use crate::server::incoming::{self, CountedBody, Incoming};
 use crate::server::run_rate::RequestClient;
 use crate::server::session::RequestSession;
 use crate::server::{health, metrics};
@@ -120,7 +120,7 @@ async fn answer_mcp(
 async fn answer_post(state: &HttpState, requester: Requester, request: Request) -> Response {
     let connection = connection_of(&request);
     let (mut parts, body) = request.into_parts();
-    let RequestBody { bytes, permit: _held } = match state.bodies.read(&parts.headers, body).await {
+    let RequestBody { bytes, permit } = match state.bodies.read(&parts.headers, body).await {
         Ok(body) => body,
         Err(response) => return response,
     };
@@ -131,6 +131,7 @@ async fn answer_post(state: &HttpState, requester: Requester, request: Request) 
             connection.begin_answer();
         }
     }
+    parts.extensions.insert(CountedBody::new(permit));
     parts.extensions.insert(RequestClient(requester.client_name()));
     let session = Arc::clone(&requester.tenant.session);
     parts.extensions.insert(RequestSession { session, revoked: requester.revoked().cloned() });

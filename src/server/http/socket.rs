@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -67,6 +67,8 @@ pub(crate) struct SocketActivity {
     /// Whether a part of the answer has been written.
     has_written: AtomicBool,
     is_half_closed: AtomicBool,
+    /// Bytes of answers that hyper has and the system does not, because the client has not read enough.
+    unread: AtomicUsize,
     pub(crate) pace: ReadingPace,
 }
 
@@ -90,6 +92,30 @@ impl SocketActivity {
     /// Records that the request is complete and nothing of its answer was written.
     pub(crate) fn begin_answer(&self) {
         self.has_written.store(false, Ordering::Relaxed);
+    }
+
+    /// Records that hyper was given this many bytes of an answer.
+    pub(crate) fn note_given(&self, bytes: usize) {
+        self.unread.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// The bytes that wait until the client reads.
+    pub(crate) fn unread(&self) -> usize {
+        self.unread.load(Ordering::Relaxed)
+    }
+
+    /// Records that the system has accepted this many bytes, which may be those of a head.
+    fn note_written(&self, bytes: usize) {
+        let less = |unread: usize| Some(unread.saturating_sub(bytes));
+        let _always_set = self.unread.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        self.has_written.store(true, Ordering::Relaxed);
+        self.pace.note_written(bytes, Instant::now().into_std());
+    }
+
+    /// Records that nothing waits to be written.
+    fn note_flushed(&self) {
+        self.unread.store(0, Ordering::Relaxed);
+        self.pace.note_flushed();
     }
 
     /// Whether the client has ended its stream while it waits for an answer.
@@ -164,10 +190,7 @@ impl Socket {
         self.is_blocked = written.is_pending();
         match written {
             Poll::Pending => activity.pace.note_blocked(Instant::now().into_std()),
-            Poll::Ready(Ok(count @ 1..)) => {
-                activity.has_written.store(true, Ordering::Relaxed);
-                activity.pace.note_written(*count, Instant::now().into_std());
-            }
+            Poll::Ready(Ok(count @ 1..)) => activity.note_written(*count),
             Poll::Ready(_) => {}
         }
     }
@@ -229,7 +252,7 @@ impl AsyncWrite for Socket {
 
     /// Called when nothing is left to be written.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.connection.activity.pace.note_flushed();
+        self.connection.activity.note_flushed();
         Pin::new(&mut self.stream).poll_flush(context)
     }
 

@@ -38,6 +38,29 @@ fn an_input_is_taken_out_of_its_message() {
     }
 }
 
+/// Threat 657. Whatever a client calls its requests is repeated in answers and notifications.
+#[test]
+fn v_657_what_is_kept_of_a_request_is_small() {
+    let request = |id: usize, meta: usize| {
+        let (id, meta) = ("i".repeat(id), "m".repeat(meta));
+        format!(
+            r#"{{"jsonrpc":"2.0","id":"{id}","method":"tools/call","params":{{"name":"t","_meta":{{"progressToken":"{meta}"}},"arguments":{{"code":"1"}}}}}}"#
+        )
+    };
+    // With the quotes, and the rest of `_meta`.
+    let (id, meta) = (MAX_ID_BYTES - 2, MAX_META_BYTES - r#"{"progressToken":""}"#.len());
+    assert_eq!(detached(&request(id, meta)), (request(id, meta), None));
+    for (message, expected) in [(request(id + 1, meta), "id"), (request(id, meta + 1), "_meta")] {
+        let error = detach(message.as_bytes()).unwrap_err();
+        assert!(matches!(error, TooLarge::Part { part, .. } if part == expected), "{error}");
+    }
+    // The last one of two would count.
+    let twice = request(1, MAX_META_BYTES).replace(r#","arguments""#, r#","_meta":{},"arguments""#);
+    detach(twice.as_bytes()).unwrap_err();
+    // Other parts are not kept, or are counted.
+    detach(call(&format!(r#"{{"code":"{}"}}"#, "x".repeat(2 * MAX_META_BYTES))).as_bytes()).unwrap();
+}
+
 #[test]
 fn v_281_a_message_is_small_beside_its_input() {
     let many = format!("[{}]", vec![r#"{"":0}"#; 500_000].join(","));

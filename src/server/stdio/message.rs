@@ -5,10 +5,7 @@ use rmcp::model::ErrorData;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::server::incoming::MessageEnvelope;
-
-/// Maximum bytes of JSON of an id that is echoed.
-const MAX_ID: usize = 256;
+use crate::server::incoming::{MAX_ID_BYTES, MessageEnvelope};
 
 /// A request or notification in the form that rmcp's types parse.
 #[derive(Serialize)]
@@ -62,7 +59,7 @@ pub(crate) fn order(line: &[u8]) -> Order {
 pub(crate) fn is_id(id: &RawValue) -> bool {
     let text = id.get();
     let is_whole = || text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
-    text.len() <= MAX_ID && (text.starts_with('"') || is_whole())
+    text.len() <= MAX_ID_BYTES && (text.starts_with('"') || is_whole())
 }
 
 /// Parses a request or notification into rmcp's type.

@@ -1,28 +1,68 @@
+use std::collections::BTreeSet;
+
+use rmcp::model::ContentBlock;
+
 use super::*;
+
+fn ended(client: &str, kept: Duration, bytes: usize) -> Task {
+    let ended = Arc::new(OnceLock::from(Ended { at: Instant::now(), bytes }));
+    Task { client: client.to_owned(), manager: TaskManager::new(), kept, ended }
+}
 
 /// Threat 701.
 #[test]
 fn v_701_results_of_ended_tasks_are_bounded_for_each_client() {
     let state = Arc::new(Mutex::new(TasksState::default()));
     let end = |client: &str, number: usize, kept: Duration| {
-        let task = Task {
-            client: client.to_owned(),
-            manager: TaskManager::new(),
-            kept,
-            ended: Arc::new(OnceLock::from(Instant::now())),
-        };
         let mut state = state.lock();
-        state.tasks.insert(format!("{client} {number}"), task);
+        state.tasks.insert(format!("{client} {number}"), ended(client, kept, 1));
         state.drop_ended(client);
     };
     end("b", 0, KEPT);
     for number in 0..2 * MAX_ENDED {
         end("a", number, KEPT);
     }
-    let ids = || state.lock().tasks.keys().cloned().collect::<std::collections::BTreeSet<_>>();
+    let ids = || state.lock().tasks.keys().cloned().collect::<BTreeSet<_>>();
     assert_eq!(ids().len(), MAX_ENDED + 1);
     assert!(ids().contains("b 0") && !ids().contains("a 0"), "the oldest ones of the same client go");
     assert!(ids().contains(&format!("a {}", 2 * MAX_ENDED - 1)));
     end("b", 1, Duration::ZERO);
     assert!(!ids().contains("b 1"), "an expired one goes");
+}
+
+/// Threat 701. Results can have images of megabytes, and a client can have many sessions.
+#[test]
+fn v_701_results_of_ended_tasks_are_bounded_together() {
+    let all = AllTasks::default();
+    let states: Vec<Arc<Mutex<TasksState>>> = (0..2).map(|_| Arc::default()).collect();
+    states.iter().for_each(|state| all.add(state));
+    let end = |session: usize, client: &str, number: usize, bytes: usize| {
+        states[session].lock().tasks.insert(format!("{client} {number}"), ended(client, KEPT, bytes));
+        drop(all.drop_ended(1_000));
+    };
+    let ids = |session: usize| states[session].lock().tasks.keys().cloned().collect::<BTreeSet<_>>();
+    let named = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<BTreeSet<_>>();
+    end(0, "a", 0, 300);
+    (0..10).for_each(|number| end(1, "b", number, 300));
+    assert_eq!(
+        (ids(0), ids(1)),
+        (named(&["a 0"]), named(&["b 8", "b 9"])),
+        "the client with most loses its oldest"
+    );
+    // Where each client has one, the oldest of all goes, and the newest stays whatever it takes.
+    end(0, "c", 0, 5_000);
+    assert_eq!((ids(0), ids(1)), (named(&["c 0"]), named(&[])));
+    // Tasks that have not ended, and sessions that have, do not count.
+    let unended = Task { ended: Arc::default(), ..ended("d", KEPT, 0) };
+    states[1].lock().tasks.insert("d 0".to_owned(), unended);
+    end(1, "e", 0, 400);
+    assert_eq!((ids(0), ids(1)), (named(&[]), named(&["d 0", "e 0"])));
+}
+
+/// Threat 701.
+#[test]
+fn v_701_the_bytes_of_a_result_are_those_that_are_sent() {
+    let image = "i".repeat(1_000);
+    let result = CallToolResult::success(vec![ContentBlock::image(image, "image/png")]);
+    assert_eq!(bytes_of(&result), serde_json::to_vec(&result).unwrap().len());
 }

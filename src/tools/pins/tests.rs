@@ -146,3 +146,54 @@ fn v_675_only_the_first_list_of_a_client_with_a_user_pins_what_it_has_more() {
     pins.check("w", &list(&tools[..1])).unwrap();
     assert_eq!(pins.check("w", &told(true, &tools[..2])).unwrap(), names(&["asks"]));
 }
+
+/// Threat 656. A list of a client that may not be asked shows nothing of the tools that it lacks, and there can be any
+/// number of such lists.
+#[test]
+fn v_656_a_server_that_lists_other_tools_each_time_does_not_fill_its_pins() {
+    let (_directory, pins) = pins();
+    let told = |is_asked: bool, names: &[&str]| {
+        let tools: Vec<_> = names.iter().map(|name| tool(name, "", json!({}))).collect();
+        ToolList { with_elicitation: Some(is_asked), ..list(&tools) }
+    };
+    let names = |tools: &[&str]| -> HashSet<String> { tools.iter().map(|&name| name.to_owned()).collect() };
+    pins.check("s", &told(true, &["plain"])).unwrap();
+    assert_eq!(pins.check("s", &told(true, &["plain", "asks"])).unwrap(), names(&["asks"]));
+    for number in 0..20 {
+        let invented = format!("invented{number}");
+        let differing = pins.check("s", &told(false, &["plain", invented.as_str()])).unwrap();
+        assert_eq!(differing, names(&["asks", invented.as_str()]), "{number}");
+    }
+    let changes = || pins.changes().unwrap().into_iter().map(|change| change.tool).collect::<Vec<_>>();
+    assert_eq!(changes(), ["asks", "invented19"]);
+    // A tool that both kinds of clients are shown stays known when one of them is shown it no more.
+    pins.check("s", &told(true, &["plain", "asks", "invented19"])).unwrap();
+    pins.check("s", &told(false, &["plain"])).unwrap();
+    assert_eq!(changes(), ["asks", "invented19"]);
+    // And the lists of those that may be asked have no more than they list.
+    for number in 0..20 {
+        let (other, more) = (format!("other{number}"), format!("more{number}"));
+        pins.check("s", &told(true, &["plain", other.as_str()])).unwrap();
+        pins.check("s", &told(false, &["plain", more.as_str()])).unwrap();
+    }
+    assert_eq!(changes(), ["more19", "other19"]);
+}
+
+/// Threat 656. That a tool was shown to other clients, too, is no new difference.
+#[test]
+fn v_656_a_difference_is_reported_once_for_all_kinds_of_clients() {
+    let directory = tempfile::tempdir().unwrap();
+    let reported = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&reported);
+    let listener = move |_: &str, tools: &[String]| log.lock().extend_from_slice(tools);
+    let pins = Pins::new(Store::new(directory.path())).on_change(ChangeListener(Some(Arc::new(listener))));
+    let told = |is_asked: bool, tools: &[ToolDefinition]| ToolList {
+        with_elicitation: Some(is_asked),
+        ..list(tools)
+    };
+    let tools = [tool("plain", "", json!({})), tool("new", "", json!({}))];
+    pins.check("s", &told(true, &tools[..1])).unwrap();
+    pins.check("s", &told(false, &tools)).unwrap();
+    pins.check("s", &told(true, &tools)).unwrap();
+    assert_eq!(*reported.lock(), ["new"]);
+}

@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::serve::Start;
 use crate::support::serve_http::{Reply, Server, WATCHDOG, wait_for, wait_within};
@@ -338,6 +338,41 @@ fn v_336_large_bodies_keep_no_small_request_out() {
     wait_for(|| (refused(&held) > 0).then_some(()));
     is_well(&server);
     assert_eq!(refused(&held[37..]), 0, "small bodies are read");
+}
+
+/// Threat 657. The head of the answer to a call comes before its run is admitted.
+#[test]
+fn v_657_inputs_of_runs_that_wait_count_as_bodies() {
+    let server = Server::start(Start::new().arguments(&["--max-runs", "3", "--queue-timeout", "10m"]));
+    let session = server.session();
+    let begin = |id: u32, code: &str, megabytes: usize| {
+        let input = "x".repeat(megabytes * 1_000_000);
+        let arguments = json!({ "code": code, "input": input, "timeoutMs": 600_000 });
+        session.begin(id, "tools/call", json!({ "name": "executeTypescript", "arguments": arguments }))
+    };
+    let wait_for_pool = |active: u32, waiting: u32| {
+        let is_pool = |health: &Value| {
+            let pool = &health["connectionPool"];
+            pool["active"] == active && pool["waiting"] == waiting
+        };
+        server.wait_for_health(is_pool);
+    };
+    let sleep = "await new Promise((resolve) => setTimeout(resolve, 600_000))";
+    let running: Vec<_> = (1..=3).map(|id| begin(id, sleep, 15)).collect();
+    wait_for_pool(3, 0);
+    // The inputs of runs that were admitted do not count any more: together it would be more than 256 MiB.
+    let waiting: Vec<_> = (4..=10).map(|id| begin(id, "return 1", 34)).collect();
+    assert!(running.iter().chain(&waiting).all(|reply| reply.status == 200));
+    wait_for_pool(3, 7);
+    let refused = begin(11, "return 1", 34);
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
+    // Small requests are not affected.
+    let small = session.begin_run(12, "return 1");
+    assert_eq!(small.status, 200);
+    wait_for_pool(3, 8);
+    drop((waiting, small));
+    wait_for_pool(3, 0);
+    assert_eq!(begin(13, "return 1", 34).status, 200);
 }
 
 #[test]

@@ -16,6 +16,9 @@ use tokio::sync::oneshot;
 /// Maximum number of approvals that wait. Each has up to 64 KiB of arguments; a call beyond it is refused.
 const MAX_WAITING: usize = 64;
 
+/// Maximum number of those of one tenant, which leaves places for the others.
+const MAX_OF_TENANT: usize = 16;
+
 /// Maximum bytes of a tool's description that are shown.
 const MAX_DESCRIPTION: usize = 1_000;
 
@@ -41,7 +44,10 @@ impl Inbox {
             let (answer, answered) = oneshot::channel();
             {
                 let mut waiting = inbox.waiting.lock();
-                if waiting.len() >= MAX_WAITING {
+                let is_same = |approval: &&WaitingApproval| approval.request.tenant == request.tenant;
+                let has_share =
+                    request.tenant.is_none() || waiting.iter().filter(is_same).count() < MAX_OF_TENANT;
+                if waiting.len() >= MAX_WAITING || !has_share {
                     return Approval::Unavailable;
                 }
                 waiting.push(WaitingApproval { id: id.clone(), asked: Instant::now(), request, answer });

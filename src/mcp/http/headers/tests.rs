@@ -86,7 +86,40 @@ fn v_528_headers_of_so_many_tools_are_kept() {
     for list in 0..3 {
         promotions.learn(&page(list * MAX_TOOLS / 2, MAX_TOOLS / 2 + 1, &promoted));
     }
-    assert_eq!(promotions.0.lock().len(), MAX_TOOLS);
+    assert_eq!(promotions.0.lock().by_tool.len(), MAX_TOOLS);
     let long = json!({ "x".repeat(MAX_PATH_BYTES + 1): promoted });
     assert!(Promotions::default().learn(&list(&long)).is_some_and(|page| page.contains("[null]")));
+}
+
+/// Threat 658. The path of each argument is copied: 3 KB of a list become 35 KB, for each of ten thousand tools.
+#[test]
+fn v_658_the_headers_of_a_server_take_bounded_memory() {
+    let argument = |number: usize| {
+        (format!("a{number}"), json!({ "type": "string", "x-mcp-header": format!("h{number}") }))
+    };
+    let inner: serde_json::Map<String, Value> = (0..MAX_PROMOTED).map(argument).collect();
+    let outer = json!({ "type": "object", "properties": inner });
+    let page = |properties: &Value| {
+        let schema = json!({ "type": "object", "properties": properties });
+        let tool = |number: usize| json!({ "name": format!("t{number}"), "inputSchema": schema });
+        json!({ "tools": (0..1_000).map(tool).collect::<Vec<_>>() }).to_string()
+    };
+    let promotions = Promotions::default();
+    let long = page(&json!({ "x".repeat(1_000): outer }));
+    let left = promotions.learn(&long).unwrap();
+    let memory = || {
+        let learned = promotions.0.lock();
+        let all: usize = learned.by_tool.iter().map(|(tool, promoted)| memory_of(tool, promoted)).sum();
+        assert_eq!(all, learned.bytes);
+        (learned.by_tool.len(), learned.bytes)
+    };
+    let (kept, bytes) = memory();
+    assert!(kept > 100 && bytes <= MAX_BYTES, "{kept} tools, {bytes} bytes");
+    // Nothing else is listed: a call without its headers would be refused.
+    assert_eq!(left.matches("null").count(), 1_000 - kept);
+    // The same list again takes no more, and one without such arguments gives all of it back.
+    assert_eq!(promotions.learn(&long), Some(left));
+    assert_eq!(memory(), (kept, bytes));
+    assert_eq!(promotions.learn(&page(&json!({ "a": { "type": "string" } }))), None);
+    assert_eq!(memory(), (0, 0));
 }

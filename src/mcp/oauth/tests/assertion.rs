@@ -8,10 +8,8 @@ use ring::signature::{
 
 use super::*;
 
-#[tokio::test]
-async fn a_client_signs_in_as_itself() {
-    let issuer = Issuer::start(3600).await;
-    let (mut server, directory) = (issuer.server(), TempDir::new().unwrap());
+fn with_secret(issuer: &Issuer) -> McpServer {
+    let mut server = issuer.server();
     if let McpTransport::Http(http) = &mut server.transport {
         http.oauth = Some(OAuth {
             client_id: Some("robot".to_owned()),
@@ -21,6 +19,13 @@ async fn a_client_signs_in_as_itself() {
             ..OAuth::default()
         });
     }
+    server
+}
+
+#[tokio::test]
+async fn a_client_signs_in_as_itself() {
+    let issuer = Issuer::start(3600).await;
+    let (server, directory) = (with_secret(&issuer), TempDir::new().unwrap());
     let running = connect(&server, authorization(&server, &directory)).await.unwrap();
     call(&running).await.unwrap();
     assert_eq!(issuer.forms.lock().len(), 1);
@@ -28,6 +33,31 @@ async fn a_client_signs_in_as_itself() {
     issuer.number.fetch_add(1, Ordering::SeqCst);
     call(&running).await.unwrap();
     assert_eq!(issuer.forms.lock().len(), 2);
+}
+
+/// Threat 659. The authorization server may be another party's, and an identity provider may be asked before it.
+#[tokio::test]
+async fn v_659_a_server_that_accepts_each_token_once_does_not_make_each_call_a_sign_in() {
+    let issuer = Issuer::start(3600).await;
+    let (server, directory) = (with_secret(&issuer), TempDir::new().unwrap());
+    let running = connect(&server, authorization(&server, &directory)).await.unwrap();
+    call(&running).await.unwrap();
+    issuer.number.fetch_add(1, Ordering::SeqCst);
+    call(&running).await.unwrap();
+    assert_eq!(issuer.forms.lock().len(), 2);
+    // The token of the last renewal is not accepted any more either.
+    issuer.number.fetch_add(1, Ordering::SeqCst);
+    for _ in 0..3 {
+        let error = call(&running).await.unwrap_err();
+        assert_eq!(error.code, ToolErrorCode::UpstreamUnavailable);
+        assert!(error.message.contains("is not renewed again"), "{}", error.message);
+        assert!(error.retry_after.is_some());
+    }
+    assert_eq!(issuer.forms.lock().len(), 2);
+    // It stays in use.
+    issuer.number.fetch_sub(1, Ordering::SeqCst);
+    call(&running).await.unwrap();
+    assert_eq!((issuer.forms.lock().len(), issuer.calls.load(Ordering::SeqCst)), (2, 3));
 }
 
 /// Whether the key has signed the assertion of a form.

@@ -1,5 +1,6 @@
 //! Which connection is evicted, and which connection gets its permit.
 
+use futures::StreamExt as _;
 use tokio::sync::Semaphore;
 
 use super::*;
@@ -142,4 +143,44 @@ fn v_512_a_connection_ends_with_the_token_of_its_request_in_progress() {
     connections.end_of(&revoked);
     let ended = [&busy, &other, &idle].map(|open| open.connection.evicted.is_cancelled());
     assert_eq!(ended, [true, false, false]);
+}
+
+/// Threat 579. Answers can have megabytes, and wait on all connections.
+#[tokio::test]
+async fn v_579_what_clients_do_not_read_is_bounded_together() {
+    let permits = Arc::new(Semaphore::new(4));
+    let connections = Connections::new(4, false);
+    let open_by = |peer| connections.open(peer, Arc::clone(&permits).try_acquire_owned().unwrap());
+    let other = PeerKey::Address([192, 0, 2, 1].into());
+    let [quick, slow, new, honest] = [LOCAL, LOCAL, LOCAL, other].map(open_by);
+    let now = Instant::now();
+    for (open, unread, read) in [(&quick, 300, 50), (&slow, 300, 1), (&honest, 350, 0)] {
+        let activity = &open.connection.activity;
+        activity.note_given(unread);
+        activity.pace.note_blocked(now);
+        activity.pace.note_written(read, now);
+    }
+    let ended = || [&quick, &slow, &new, &honest].map(|open| open.connection.evicted.is_cancelled());
+    connections.bound_unread(1_000);
+    assert_eq!(ended(), [false; 4]);
+    new.connection.activity.note_given(100);
+    connections.bound_unread(1_000);
+    assert_eq!(ended(), [false, true, false, false], "the slowest one of the peer with most");
+    // Not the end of an answer either, which is what waits.
+    slow.connection.state.lock().has_answered = true;
+    assert!(matches!(slow.connection.evicted().await, Unwritten::Nothing));
+    // One answer is written, however long it is.
+    connections.bound_unread(0);
+    assert_eq!(ended().iter().filter(|ended| **ended).count(), 3);
+}
+
+#[tokio::test]
+async fn v_579_parts_of_an_answer_count_until_they_are_read() {
+    let permits = Arc::new(Semaphore::new(1));
+    let connections = Connections::new(1, false);
+    let open = open(&connections, &permits);
+    let answer = Arc::clone(&open.connection).watch(Response::new(Body::from("answer")));
+    let mut parts = answer.into_body().into_data_stream();
+    assert_eq!(parts.next().await.unwrap().unwrap(), "answer");
+    assert_eq!(open.connection.activity.unread(), 6);
 }
