@@ -178,7 +178,10 @@ async fn serve(
     let Serving { address, metrics, passed, over_http, tenants, client_rate, inbox, reload, files, .. } =
         serving;
     let stop = CancellationToken::new();
-    signals::end_with(&stop)?;
+    // A client over stdio ends the server by closing stdin.
+    let drain = if address.is_some() { over_http.drain } else { Duration::ZERO };
+    let end_drain = CancellationToken::new();
+    signals::end_after(&stop, drain, end_drain.clone())?;
     let hangups = signals::listen(SignalKind::hangup())?;
     // Ends with this function.
     let mut following = JoinSet::new();
@@ -215,11 +218,14 @@ async fn serve(
     // Until the end of this function.
     let (page, _registration) = known.make_known(server, print.as_ref(), inbox)?;
     if let (Some(at), Some(print)) = (metrics_at, &print) {
-        metrics::serve(server, at, Arc::clone(print), page.clone(), &stop, &mut following);
+        // Also while scripts go on after a signal: ends with this function.
+        let never = CancellationToken::new();
+        metrics::serve(server, at, Arc::clone(print), page.clone(), &never, &mut following);
     }
     let ended = if let Some((mut options, listener)) = over_http {
         options.metrics = print.filter(|_| metrics.is_some());
         options.page = page;
+        options.end_drain = end_drain;
         server.warm();
         following.spawn(reload.follow(files, hangups));
         server.serve_http(listener, options, &stop).await?

@@ -10,6 +10,8 @@ mod conventions;
 mod deploy;
 /// Tools that clients see themselves, and their user interfaces.
 mod direct;
+/// The end of a server that lets its last scripts end.
+mod drain;
 /// Questions of upstream servers, passed on to the client.
 mod elicitation;
 /// The same over HTTP: its clients, what they see, and how it ends.
