@@ -137,8 +137,8 @@ impl ScriptError {
         self
     }
 
-    /// What [`stack`](Self::stack) says beyond the name, the message and the location of the error: other
-    /// frames, causes, notes. `None` if that is nothing.
+    /// What [`stack`](Self::stack) says beyond the name, the message and the location of the error: frames
+    /// of other lines, causes, notes. `None` if that is nothing.
     pub fn stack_beyond_message(&self) -> Option<String> {
         let at = self.line.map(|line| (line, self.column.unwrap_or(1)));
         frames::beyond_message(self.stack.as_deref()?, self.name.as_deref(), &self.message, at)

@@ -433,7 +433,7 @@ fn a_refusal_says_what_to_do() {
     assert_eq!(refusal.structured, json!({ "success": false, "error": error }));
     assert!(refusal.is_error);
     let later = refusal_for_now(Format::Text, "RATE_LIMITED", "too many", Duration::from_micros(1_500));
-    assert_eq!(text(&later), "RATE_LIMITED: too many\ntry again after 1.5 ms");
+    assert_eq!(text(&later), "RATE_LIMITED: too many\ntry again after 2 ms");
     let error = json!({ "code": "RATE_LIMITED", "message": "too many", "retryAfterMs": 1.5 });
     assert_eq!(later.structured, json!({ "success": false, "error": error }));
     assert!(later.is_error);
