@@ -12,9 +12,11 @@ mod ending;
 mod habits;
 mod input;
 mod reach;
+mod slips;
 mod source;
 mod strict;
 
+use self::ending::has_no_data;
 use self::source::{gathers_one, has_word, keeps_call, takes_block, takes_field, takes_member_of};
 use crate::run::context::ExecutionContext;
 use crate::run::ledger::CallFacts;
@@ -169,8 +171,8 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
     };
     let of_tool = || failure.called_name().and_then(|name| reach::tool(name, context));
     let of_language = match context.script.language {
-        Language::TypeScript => failure
-            .typescript()
+        Language::TypeScript => reach::called_server(&error.message, context)
+            .or_else(|| failure.typescript())
             .or_else(of_tool)
             .or_else(|| failure.takes_name_for_server().then(|| reach::servers(context, TYPESCRIPT))),
         Language::Python => failure
@@ -230,16 +232,6 @@ pub(crate) fn warn(outcome: &Outcome, context: &ExecutionContext) {
     }
 }
 
-/// Whether the JSON of a value is `null`, or lists and objects with nothing but that: `[null,null]`,
-/// `{}`. A list without entries is data.
-fn has_no_data(json: &str) -> bool {
-    let mut rest = json.trim_start_matches(['[', ']', '{', '}', ',']);
-    while let Some(after) = rest.strip_prefix("null") {
-        rest = after.trim_start_matches(['[', ']', '{', '}', ',']);
-    }
-    rest.is_empty() && !json.contains("[]")
-}
-
 /// The field of an envelope that a script looks for, and that no tool has returned.
 fn envelope_field(source: &str, is_field: &dyn Fn(&str) -> bool) -> Option<&'static str> {
     let missing = ENVELOPE.iter().copied().find(|field| takes_field(source, field) && !is_field(field));
@@ -275,6 +267,9 @@ impl Failure<'_> {
             && let Some(listed) = message.strip_suffix(" is not iterable").filter(|name| is_server(name))
         {
             return Some(format!("`Object.keys({listed})` has the names"));
+        }
+        if let Some(hint) = slips::hint(self) {
+            return Some(hint.to_owned());
         }
         let is_null = message.starts_with("Cannot read properties of null")
             || message.starts_with("Cannot destructure property") && message.ends_with("it is null.");
@@ -354,7 +349,7 @@ impl Failure<'_> {
         if is_type && is_list && gathers_one(self.line) {
             return Some(GATHER.to_owned());
         }
-        if let Some(hint) = habits::hint(self.name, message, self.line) {
+        if let Some(hint) = habits::hint(self.name, message, self.line, self.source) {
             return Some(hint.to_owned());
         }
         if self.takes_outcome_for_answer() {

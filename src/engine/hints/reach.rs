@@ -60,6 +60,22 @@ pub(super) fn tool(name: &str, context: &ExecutionContext) -> Option<String> {
     (!shown.is_empty()).then(|| format!("a tool is called with its server: {}{more}", shown.join(", ")))
 }
 
+/// What a script calls that is a server, as `fetch(…)` where a server has that name.
+pub(super) fn called_server(message: &str, context: &ExecutionContext) -> Option<String> {
+    let called = message.strip_suffix(" is not a function")?;
+    let name = called.strip_prefix("tools.").unwrap_or(called);
+    if name.len() > MAX_NAME || !is_identifier(name) {
+        return None;
+    }
+    let is_server = context.server_names().iter().any(|server| typescript_name(server) == name);
+    is_server.then(|| {
+        format!(
+            "`{called}` is a server here: call one of its tools, as in `await tools.{name}.<tool>({{…}})`; \
+             `help(\"{name}\")` lists them"
+        )
+    })
+}
+
 /// What a script wants of `tools` that is no server: a tool, or what other programs have there.
 pub(super) fn member(name: &str, context: &ExecutionContext) -> Option<String> {
     let of_tool = tool(name, context);
