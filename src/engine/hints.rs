@@ -9,6 +9,7 @@
 
 mod codes;
 mod ending;
+mod fields;
 mod habits;
 mod input;
 mod reach;
@@ -17,7 +18,9 @@ mod source;
 mod strict;
 
 use self::ending::has_no_data;
-use self::source::{gathers_one, has_word, keeps_call, takes_block, takes_field, takes_member_of};
+use self::source::{
+    attribute, gathers_one, has_word, keeps_call, method, takes_block, takes_field, takes_member_of,
+};
 use crate::run::context::ExecutionContext;
 use crate::run::ledger::CallFacts;
 use crate::run::result::{ErrorCode, LogLevel, Outcome};
@@ -189,6 +192,9 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
 /// error, and neither is `return r.content[0].text` where `content` is a text. A script that prints has its result in
 /// the output.
 ///
+/// A script reads a field by another form of its name than the one that a tool has returned, or of an input that is a
+/// text.
+///
 /// Calls have no answer, because nothing awaits them: `list.forEach(async (x) => await tools.a.b(x))` is no error. A
 /// script that catches the error of `Promise.all` leaves the other calls on purpose. In Python tasks are awaited or
 /// cancelled, and a coroutine that is not awaited is reported by the guest.
@@ -216,6 +222,12 @@ pub(crate) fn warn(outcome: &Outcome, context: &ExecutionContext) {
             "the script's value is {what}, and it looks for `{field}`: a tool's answer is its content already, parsed"
         );
         lines.push((LogLevel::Warn, warning));
+    }
+    if matches!(outcome, Outcome::Returned(_)) && facts.has_returned {
+        lines.extend(fields::warning(context).map(|warning| (LogLevel::Warn, warning)));
+    }
+    if matches!(outcome, Outcome::Returned(value) if has_no_data(value.text())) && !context.has_output() {
+        lines.extend(input::unread(context).map(|warning| (LogLevel::Warn, warning)));
     }
     if matches!(outcome, Outcome::Returned(value) if value.is_null())
         && !context.has_output()
@@ -466,18 +478,6 @@ impl Failure<'_> {
 
 /// Words with which Python says that something is a coroutine.
 const COROUTINE: &[&str] = &["'coroutine'", "\"coroutine\"", "not coroutine", "type coroutine"];
-
-/// `split` of `dirs.split is not a function`.
-fn method(message: &str) -> Option<&str> {
-    message.strip_suffix(" is not a function")?.rsplit(['.', ' ']).next()
-}
-
-/// The type and the name of `'dict' object has no attribute 'name'`, after which Python may suggest
-/// other names.
-fn attribute(message: &str) -> Option<(&str, &str)> {
-    let (kind, rest) = message.strip_prefix('\'')?.split_once("' object has no attribute '")?;
-    Some((kind, rest.split('\'').next()?))
-}
 
 /// Whether an expression is `tools` or `tools.<server>`.
 fn is_server(expression: &str) -> bool {

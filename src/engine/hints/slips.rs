@@ -1,8 +1,8 @@
 //! Hints for slips of TypeScript that have nothing to do with what a tool has returned, or much with what kind of value
 //! it was: asynchronous generators, `this`, dates that are texts.
 
-use super::source::keeps_call;
-use super::{Failure, method};
+use super::Failure;
+use super::source::{keeps_call, method};
 
 pub(super) const FOR_AWAIT: &str =
     "an asynchronous generator is read with `for await (const x of …)` or `await Array.fromAsync(…)`";

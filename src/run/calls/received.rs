@@ -1,5 +1,7 @@
 //! The value that a script receives of a call: what the hooks return. Its shape is recorded for later hints.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use crate::json::Json;
@@ -69,5 +71,10 @@ impl ExecutionContext {
     /// Whether a value that the script received has a field of this name, at any level.
     pub(crate) fn has_returned_field(&self, name: &str) -> bool {
         self.ledger.lock().has_returned_field(name)
+    }
+
+    /// The names of the fields of values that the script received, at any level, at most `max`.
+    pub(crate) fn returned_fields(&self, max: usize) -> BTreeSet<String> {
+        self.ledger.lock().returned_fields(max)
     }
 }
