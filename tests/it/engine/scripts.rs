@@ -60,7 +60,7 @@ async fn an_input_that_is_a_text_with_json_is_no_object() {
         let script = Script::typescript(source).input(json!("{\"list\":[]}"));
         let result = executor.run(script).await.unwrap();
         let says = |entry: &Output| matches!(entry, Output::Log { text, .. } if text.starts_with("the run's input is a text"));
-        assert_eq!(result.output.iter().any(says), is_said, "{source}: {result:?}");
+        assert_eq!(result.logs.iter().any(says), is_said, "{source}: {result:?}");
     }
 }
 
