@@ -270,6 +270,28 @@ pub enum LogLevel {
     Error,
 }
 
+impl LogLevel {
+    /// Its name in events and recordings: `debug`, `info`, `warn`, `error`.
+    ///
+    /// ```
+    /// assert_eq!(cx::LogLevel::Warn.to_string(), "warn");
+    /// ```
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Warn => "warn",
+            Self::Error => "error",
+        }
+    }
+}
+
+impl fmt::Display for LogLevel {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
 /// The record of one tool call of a run.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
