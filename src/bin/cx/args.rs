@@ -27,7 +27,9 @@ pub(crate) use self::configuration::{
 pub(crate) use self::nats::{NatsArguments, WorkerArguments};
 pub(crate) use self::run::{CheckArguments, ReplArguments, ReplayArguments, RunArguments};
 pub(crate) use self::script::{ScriptArguments, ScriptLanguage};
-pub(crate) use self::serve::{AnswerFormat, HttpArguments, ServeApprover, ServeArguments, ServeMode};
+pub(crate) use self::serve::{
+    AnswerFormat, HttpArguments, LogFormat, ServeApprover, ServeArguments, ServeMode,
+};
 pub(crate) use self::shell::{CompletionsArguments, ManArguments};
 pub(crate) use self::stored::{CacheCommand, ScriptsCommand, StateCommand};
 pub(crate) use self::tools::{Scheduler, SyncArguments, ToolsCommand, ToolsSource, TypesArguments};

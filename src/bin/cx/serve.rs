@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
         Some(HttpAddress::Passed) => Some(http::passed_listener()?),
         _ => None,
     };
-    logging::start();
+    logging::start_in(arguments.log_format);
     let mut files = ConfigFiles::new(setup::load_options(arguments.scripts.mcp_config.clone())?);
     let config = files.load()?;
     diagnostic::print_warnings(&config.warnings);

@@ -77,6 +77,10 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_enum, default_value_t, value_name = "WHO", requires_if("page", "address"))]
     pub(crate) approver: ServeApprover,
 
+    /// Format of what is written to stderr: notes of the server, and the logs that CX_LOG enables
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) log_format: LogFormat,
+
     /// Serve over HTTP at this address, such as 127.0.0.1:8000 or localhost:8000; port 0 selects a
     /// free port; `systemd` takes the socket of a socket unit. The address is printed on stderr
     #[arg(long, value_name = "ADDR", value_parser = parse_http_address, group = "address")]
@@ -151,6 +155,15 @@ pub(crate) enum AnswerFormat {
     Json,
     /// TOON, Token-Oriented Object Notation
     Toon,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Text for people
+    #[default]
+    Text,
+    /// One JSON object in each line
+    Json,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
