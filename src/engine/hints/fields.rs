@@ -1,6 +1,7 @@
-//! Fields that a script reads by another form of their name than the one in which a tool has returned them. In
-//! TypeScript `r.nextCursor` of `{ next_cursor }` is no error, and neither is `r.get("nextCursor")` in Python: the script
-//! succeeds with a wrong value.
+//! Fields that a script reads by another form of their name than the one in which a tool has returned them.
+//!
+//! In TypeScript `r.nextCursor` of `{ next_cursor }` is no error, and neither is `r.get("nextCursor")` in Python: the
+//! script succeeds with a wrong value.
 
 use std::collections::{BTreeMap, BTreeSet};
 
