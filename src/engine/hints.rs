@@ -95,6 +95,7 @@ const METHODS: &[&str] = &[
     "includes",
     "indexOf",
     "join",
+    "json",
     "lower",
     "lstrip",
     "map",
@@ -115,6 +116,7 @@ const METHODS: &[&str] = &[
     "startswith",
     "strip",
     "substring",
+    "text",
     "toLowerCase",
     "toUpperCase",
     "trim",
@@ -183,6 +185,7 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
             .or_else(of_tool)
             .or_else(|| failure.looks_for_server().then(|| reach::servers(context, PYTHON))),
     };
+    let of_language = of_language.map(|hint| fields::with_only_field(hint, context));
     error.hint = error.hint.take().or(of_language);
 }
 

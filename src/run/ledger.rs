@@ -288,6 +288,11 @@ impl Ledger {
         self.returned.has_field(name)
     }
 
+    /// The name of the field that all values have which the script received, objects with nothing else.
+    pub(crate) fn only_returned_field(&self) -> Option<&str> {
+        self.returned.only_field()
+    }
+
     /// The names of the fields of values that the script received, at any level, at most `max`.
     pub(crate) fn returned_fields(&self, max: usize) -> BTreeSet<String> {
         self.returned.fields(max)

@@ -55,6 +55,13 @@ impl Returned {
         self.servers.values().flat_map(BTreeMap::values).any(|shape| shape.has_field(name))
     }
 
+    /// The name of the field that all returned values have, objects with nothing else.
+    pub(super) fn only_field(&self) -> Option<&str> {
+        let mut shapes = self.servers.values().flat_map(BTreeMap::values);
+        let first = shapes.next()?.only_field()?;
+        shapes.all(|shape| shape.only_field() == Some(first)).then_some(first)
+    }
+
     /// The names of the fields of returned values, at any level, at most `max`.
     pub(super) fn fields(&self, max: usize) -> BTreeSet<String> {
         let mut fields = BTreeSet::new();

@@ -73,6 +73,11 @@ impl Shape {
         self.root.has_field(name)
     }
 
+    /// The name of the only field, if all results are objects with this field only.
+    pub(crate) fn only_field(&self) -> Option<&str> {
+        self.root.only_field()
+    }
+
     /// Adds the names of all fields, until there are `max`.
     pub(crate) fn collect_fields(&self, fields: &mut BTreeSet<String>, max: usize) {
         self.root.collect_fields(fields, max);

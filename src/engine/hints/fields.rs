@@ -5,8 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::ANSWER;
 use super::source::MAX_NAME;
 use crate::run::context::ExecutionContext;
+use crate::tools::names::is_identifier;
 
 /// Maximum bytes of a source that is looked at.
 const MAX_SOURCE: usize = 256 << 10;
@@ -21,6 +23,18 @@ const MAX_SHOWN: usize = 3;
 /// Maximum bytes of a pattern that is looked at on each side of a name: `{ orders, nextCursor } = await`.
 const MAX_PATTERN: usize = 200;
 
+/// The hint that an answer is parsed already, with the field that has the content, if that is the only one: servers that
+/// return text often have it in `content`.
+pub(super) fn with_only_field(hint: String, context: &ExecutionContext) -> String {
+    if hint != ANSWER {
+        return hint;
+    }
+    // A server chooses the name.
+    let field = context.only_returned_field().filter(|name| name.len() <= MAX_NAME && is_identifier(name));
+    let Some(field) = field else { return hint };
+    format!("a tool's answer is its content already, parsed: here an object whose only field is `{field}`")
+}
+
 /// The warning for such a script.
 pub(super) fn warning(context: &ExecutionContext) -> Option<String> {
     misread(&context.script.source, &context.returned_fields(MAX_FIELDS))
@@ -29,7 +43,7 @@ pub(super) fn warning(context: &ExecutionContext) -> Option<String> {
 /// The warning for a script that has got objects with these fields. There is none for a name that the script gives to
 /// something of its own, nor if the script has the returned name too.
 fn misread(source: &str, returned: &BTreeSet<String>) -> Option<String> {
-    let several = returned.iter().filter(|name| has_several_words(name));
+    let several = returned.iter().filter(|name| name.len() <= MAX_NAME && has_several_words(name));
     let by_form: BTreeMap<String, &str> = several.map(|name| (form(name), name.as_str())).collect();
     if by_form.is_empty() || source.len() > MAX_SOURCE {
         return None;

@@ -57,6 +57,8 @@ pub(super) const FOUND_FIELD: &str = "a found tool is a dict: write `found[0][\"
 pub(super) const SCOPE: &str = "a function declares a variable from outside that it sets: `global name` for one of \
     the script, `nonlocal name` for one of an enclosing function";
 
+pub(super) const MEMORY: &str = "the memory of a run is limited: keep only what is needed of each result";
+
 /// Fields of a found tool.
 const FOUND_FIELDS: &[&str] = &["description", "name", "outputSchema", "parameters", "server", "usage"];
 
@@ -71,6 +73,13 @@ fn slips(name: &str, message: &str, line: &str, source: &str) -> Option<&'static
         "TypeError" if message.ends_with("offset-naive and offset-aware datetimes") => Some(ZONES),
         "TypeError" if message.starts_with("'McpToolError' object is not ") => Some(FAILED_CALL),
         "TypeError" if message == "'_FoundTool' object is not callable" => Some(FOUND),
+        "TypeError"
+            if message.starts_with("'cx_guest.tools.Server' object does not support the ")
+                && message.contains("context manager protocol") =>
+        {
+            Some(SERVER)
+        }
+        "MemoryError" => Some(MEMORY),
         "AttributeError" => {
             let rest = message.strip_prefix("'_FoundTool' object has no attribute '")?;
             let is_field = FOUND_FIELDS.contains(&rest.split('\'').next()?);

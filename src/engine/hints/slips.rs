@@ -7,6 +7,9 @@ use super::source::{keeps_call, method};
 pub(super) const FOR_AWAIT: &str =
     "an asynchronous generator is read with `for await (const x of …)` or `await Array.fromAsync(…)`";
 
+pub(super) const FOR_OF: &str =
+    "the result of a call is awaited once, and is no stream: `for (const x of await …)`";
+
 pub(super) const THIS: &str =
     "`this` is undefined in a method that is passed on as a function: write `(x) => object.method(x)`";
 
@@ -56,6 +59,9 @@ pub(super) fn hint(failure: &Failure<'_>) -> Option<&'static str> {
     }
     let has = |words: &[&str]| words.iter().any(|word| failure.source.contains(word));
     let message = failure.message;
+    if message.ends_with(" is not async iterable") {
+        return Some(FOR_OF);
+    }
     if message.contains(" is not iterable") && has(GENERATORS) {
         return Some(FOR_AWAIT);
     }

@@ -73,6 +73,11 @@ impl ExecutionContext {
         self.ledger.lock().has_returned_field(name)
     }
 
+    /// The name of the field that all values have which the script received, objects with nothing else.
+    pub(crate) fn only_returned_field(&self) -> Option<String> {
+        self.ledger.lock().only_returned_field().map(str::to_owned)
+    }
+
     /// The names of the fields of values that the script received, at any level, at most `max`.
     pub(crate) fn returned_fields(&self, max: usize) -> BTreeSet<String> {
         self.ledger.lock().returned_fields(max)

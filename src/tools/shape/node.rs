@@ -256,6 +256,13 @@ impl Node {
             || self.children().any(|child| child.has_field(name))
     }
 
+    /// The name of the only field, if this is an object with one field in all cases.
+    pub(crate) fn only_field(&self) -> Option<&str> {
+        let fields = self.fields.as_ref().filter(|fields| fields.len() == 1)?;
+        let is_object = self.elements.is_none() && self.values.is_none();
+        fields.keys().next().filter(|_| is_object).map(String::as_str)
+    }
+
     /// Adds the names of all fields, until there are `max`.
     pub(crate) fn collect_fields(&self, fields: &mut BTreeSet<String>, max: usize) {
         for name in self.fields.iter().flat_map(BTreeMap::keys) {

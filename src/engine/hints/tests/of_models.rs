@@ -19,6 +19,13 @@ fn slips_of_typescript() {
             GENERATOR,
             Some(slips::FOR_AWAIT),
         ),
+        (
+            "tools.crm.list(...) is not a function or its return value is not async iterable",
+            "",
+            "",
+            Some(slips::FOR_OF),
+        ),
+        ("r.json is not a function", "", "", Some(ANSWER)),
         ("pages is not iterable", "", "const pages = 1;", Some(ANSWER)),
         (
             "Cannot read properties of undefined (reading 'base')",
@@ -82,6 +89,15 @@ fn slips_of_python() {
             Some(habits::LINES),
         ),
         ("TypeError", "'McpToolError' object is not subscriptable", "", "", Some(habits::FAILED_CALL)),
+        (
+            "TypeError",
+            "'cx_guest.tools.Server' object does not support the asynchronous context manager protocol (missed \
+             __aexit__ method)",
+            "",
+            "",
+            Some(habits::SERVER),
+        ),
+        ("MemoryError", "MemoryError", "", "", Some(habits::MEMORY)),
         ("TypeError", "'_FoundTool' object is not callable", "", "", Some(habits::FOUND)),
         ("AttributeError", "'_FoundTool' object has no attribute 'call'", "", "", Some(habits::FOUND)),
         ("AttributeError", "'_FoundTool' object has no attribute 'name'", "", "", Some(habits::FOUND_FIELD)),
