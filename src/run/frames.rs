@@ -26,6 +26,20 @@ pub(crate) fn beyond_message(
     (!rest.is_empty() && !is_location).then_some(rest)
 }
 
+/// A traceback of Python without the lines that only mark a part of the line above, as `~~~^^^`. A model reads the
+/// column of the error from its location. Other stacks stay as they are.
+pub(crate) fn without_marks(stack: &str) -> String {
+    if !stack.lines().any(is_python) {
+        return stack.to_owned();
+    }
+    stack.lines().filter(|line| !is_mark(line)).collect::<Vec<_>>().join("\n")
+}
+
+fn is_mark(line: &str) -> bool {
+    let mark = line.trim_start_matches([' ', '|']);
+    !mark.is_empty() && mark.chars().all(|letter| matches!(letter, '~' | '^' | ' '))
+}
+
 /// Whether a line of a traceback of Python names a location, also one of a group's.
 fn is_python(line: &str) -> bool {
     line.trim_start_matches([' ', '|', '+']).starts_with("File \"")

@@ -143,6 +143,11 @@ impl ScriptError {
         let at = self.line.map(|line| (line, self.column.unwrap_or(1)));
         frames::beyond_message(self.stack.as_deref()?, self.name.as_deref(), &self.message, at)
     }
+
+    /// The same for a model.
+    pub(crate) fn stack_for_model(&self) -> Option<String> {
+        self.stack_beyond_message().map(|stack| frames::without_marks(&stack))
+    }
 }
 
 impl fmt::Display for ScriptError {

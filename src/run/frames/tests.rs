@@ -1,4 +1,4 @@
-use super::beyond_message;
+use super::{beyond_message, without_marks};
 
 #[track_caller]
 fn check(stack: &str, name: &str, message: &str, expected: Option<&str>) {
@@ -109,6 +109,17 @@ fn a_shortened_message_is_not_repeated() {
         check(&format!("{traceback}\nValueError: {short}"), "ValueError", &message, None);
         check(&format!("{traceback}\nValueError: {short}\na note"), "ValueError", &message, Some(&noted));
     }
+}
+
+#[test]
+fn marks_below_lines_are_left_out() {
+    let marked = "Traceback (most recent call last):\n  File \"script.py\", line 9, in <module>\n    f(1)\n    ~^^^\n  | \
+                  ^^^^\n  File \"script.py\", line 3, in f\n    return 2 ^ ~x\na note";
+    let expected = "Traceback (most recent call last):\n  File \"script.py\", line 9, in <module>\n    f(1)\n  File \
+                    \"script.py\", line 3, in f\n    return 2 ^ ~x\na note";
+    assert_eq!(without_marks(marked), expected);
+    let other = "    at f (script.ts:3:7)\n    ^^^";
+    assert_eq!(without_marks(other), other);
 }
 
 #[test]

@@ -90,6 +90,25 @@ fn empty_fields_are_not_there() {
 }
 
 #[test]
+fn a_traceback_has_no_marks() {
+    let stack = "Traceback (most recent call last):\n  File \"script.py\", line 9, in <module>\n    f(1)\n    ~^^^\n  File \
+                 \"script.py\", line 3, in f\n    g()\n    ~^^\nValueError: no";
+    let error = ScriptError {
+        code: ErrorCode::RuntimeError,
+        message: "no".to_owned(),
+        name: Some("ValueError".to_owned()),
+        line: Some(3),
+        column: Some(5),
+        source_line: Some("    g()".to_owned()),
+        stack: Some(stack.to_owned()),
+        ..ScriptError::default()
+    };
+    let expected = "RUNTIME_ERROR: ValueError: no\nat line 3, column 5: g()\nTraceback (most recent call last):\n  File \
+                    \"script.py\", line 9, in <module>\n    f(1)\n  File \"script.py\", line 3, in f\n    g()";
+    assert_eq!(text(&answer(&failed(error))), expected);
+}
+
+#[test]
 fn a_failure_has_its_code_its_location_and_what_was_done() {
     let error = ScriptError {
         code: ErrorCode::RuntimeError,
