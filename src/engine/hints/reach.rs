@@ -76,9 +76,29 @@ pub(super) fn called_server(message: &str, context: &ExecutionContext) -> Option
     })
 }
 
+/// How a script calls a tool whose server and name it has in one text, as in `tools["files.read"]`.
+fn full_name(name: &str, context: &ExecutionContext) -> Option<String> {
+    let (server, tool) = name.split_once(['.', '/'])?;
+    let is_short = name.len() <= MAX_NAME && is_identifier(tool);
+    if !is_short || !context.server_names().iter().any(|known| **known == *server) {
+        return None;
+    }
+    Some(match context.script.language {
+        Language::Python => {
+            format!("a tool is called with its server: `await tools.{}.{tool}(…)`", python_name(server))
+        }
+        Language::TypeScript => {
+            format!(
+                "a tool is called with its server: `await tools.{}.{tool}({{…}})`",
+                typescript_name(server)
+            )
+        }
+    })
+}
+
 /// What a script wants of `tools` that is no server: a tool, or what other programs have there.
 pub(super) fn member(name: &str, context: &ExecutionContext) -> Option<String> {
-    let of_tool = tool(name, context);
+    let of_tool = tool(name, context).or_else(|| full_name(name, context));
     if of_tool.is_some() {
         return of_tool;
     }

@@ -13,6 +13,9 @@ pub(super) const FOR_OF: &str =
 pub(super) const THIS: &str =
     "`this` is undefined in a method that is passed on as a function: write `(x) => object.method(x)`";
 
+pub(super) const SETTLED: &str = "an entry of `Promise.allSettled` that was rejected has `reason` and no `value`: look \
+    at its `status` first";
+
 pub(super) const FOUND: &str = "a found tool is a description: call it as its `usage` says, or with \
     `await callMCPTool(found[0].name, {…})`";
 
@@ -67,6 +70,10 @@ pub(super) fn hint(failure: &Failure<'_>) -> Option<&'static str> {
     }
     if missing_property(message).is_some_and(|name| failure.line.contains(&format!("this.{name}"))) {
         return Some(THIS);
+    }
+    let is_undefined = message.starts_with("Cannot read properties of undefined");
+    if is_undefined && has(&["allSettled("]) && failure.facts.has_failed && failure.line.contains(".value") {
+        return Some(SETTLED);
     }
     if message.starts_with("Cannot mix BigInt") || message.ends_with("serialize a BigInt") {
         return Some(BIG_INT);

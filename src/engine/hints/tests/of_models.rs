@@ -49,6 +49,14 @@ fn slips_of_typescript() {
         assert_eq!(found.as_deref(), expected, "{message}: {line}");
     }
     assert_eq!(typescript("Error", "row.date.getTime is not a function", ""), None);
+    let message = "Cannot read properties of undefined (reading 'name')";
+    let settled = "const [a] = await Promise.allSettled([call()]);\nreturn a.value.name;";
+    for (has_failed, expected) in [(true, slips::SETTLED), (false, ANSWER)] {
+        let facts = CallFacts { has_returned: true, has_failed, ..CallFacts::default() };
+        let found =
+            Failure { source: settled, facts, ..failure("TypeError", message, "return a.value.name;") };
+        assert_eq!(found.typescript().as_deref(), Some(expected));
+    }
 }
 
 #[test]
