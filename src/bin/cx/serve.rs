@@ -27,7 +27,7 @@ use crate::running::Transport;
 use crate::tokens_file::Tenants;
 use crate::trace::TraceDirectory;
 use crate::ui::inbox::Inbox;
-use crate::{audit_watch, diagnostic, http, logging, metrics, output, setup, signals, telemetry};
+use crate::{audit_watch, diagnostic, http, logging, metrics, notify, output, setup, signals, telemetry};
 
 /// How long closing the servers may delay the exit. Servers that are still running then end with
 /// the process.
@@ -228,6 +228,7 @@ async fn serve(
         options.end_drain = end_drain;
         server.warm();
         following.spawn(reload.follow(files, hangups));
+        notify::ready();
         server.serve_http(listener, options, &stop).await?
     } else {
         if io::stdin().is_terminal() {

@@ -8,8 +8,8 @@ use anyhow::Context as _;
 use cx::CancellationToken;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::diagnostic;
 use crate::exit::{ExitStatus, exit};
+use crate::{diagnostic, notify};
 
 /// How long after a signal the process ends, even if something hangs.
 const MAX_END: Duration = Duration::from_millis(4_800);
@@ -45,6 +45,7 @@ pub(crate) fn end_after(
             () = next(&mut terminate) => {}
         }
         stop.cancel();
+        notify::stopping(drain.saturating_add(2 * MAX_END));
         if !drain.is_zero() {
             let time = humantime::format_duration(drain);
             diagnostic::print_note(&format!(

@@ -1,5 +1,6 @@
 //! `cx serve --http --drain`: scripts that run when the server is told to end go on, and no more are started.
 
+use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::serve::{END, Start};
-use crate::support::serve_http::{Reply, Server, wait_for};
+use crate::support::serve_http::{Reply, Server, WATCHDOG, wait_for};
 
 /// Returns the text of a file as soon as it is there.
 const UNTIL_WRITTEN: &str = "for (;;) {
@@ -110,6 +111,27 @@ fn v_676_no_client_keeps_a_server_from_ending() {
         assert_eq!(result["structuredContent"]["error"]["code"], "CANCELLED", "{result}");
         assert_eq!(server.wait(END + Duration::from_secs(5)).code(), Some(0));
     }
+}
+
+/// What a unit with `Type=notify` is told.
+#[test]
+fn the_service_manager_is_told() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("notify");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(WATCHDOG)).unwrap();
+    let next = || {
+        let mut bytes = [0; 256];
+        let count = manager.recv(&mut bytes).unwrap();
+        String::from_utf8(bytes[..count].to_vec()).unwrap()
+    };
+    let (mut command, files) = Start::new().arguments(&["--http", "127.0.0.1:0", "--drain", "30s"]).command();
+    command.env("NOTIFY_SOCKET", &path);
+    let mut server = Server::start_command(command, files);
+    assert_eq!(next(), "READY=1");
+    server.signal("TERM");
+    assert_eq!(next(), "STOPPING=1\nEXTEND_TIMEOUT_USEC=39600000");
+    assert_eq!(server.wait(END).code(), Some(0));
 }
 
 /// Without scripts there is nothing to wait for.
