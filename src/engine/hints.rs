@@ -185,7 +185,8 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
             .or_else(of_tool)
             .or_else(|| failure.looks_for_server().then(|| reach::servers(context, PYTHON))),
     };
-    let of_language = of_language.map(|hint| fields::with_only_field(hint, context));
+    let is_answer = of_language.as_deref() == Some(ANSWER);
+    let of_language = is_answer.then(|| fields::only_field(context)).flatten().or(of_language);
     error.hint = error.hint.take().or(of_language);
 }
 
@@ -283,7 +284,9 @@ impl Failure<'_> {
         {
             return Some(format!("`Object.keys({listed})` has the names"));
         }
-        if let Some(hint) = slips::hint(self) {
+        if self.name == "TypeError"
+            && let Some(hint) = slips::hint(message, self.line, self.source, &self.facts)
+        {
             return Some(hint.to_owned());
         }
         let is_null = message.starts_with("Cannot read properties of null")

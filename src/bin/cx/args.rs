@@ -4,6 +4,7 @@
 
 mod address;
 mod configuration;
+mod log_format;
 mod nats;
 mod run;
 mod script;
@@ -24,12 +25,11 @@ pub(crate) use self::configuration::{
     AuthArguments, AuthCommand, AuthServer, ConfigCommand, DoctorArguments, ExistingServers, SetupArguments,
     ShowArguments, TrustArguments,
 };
+pub(crate) use self::log_format::LogFormat;
 pub(crate) use self::nats::{NatsArguments, WorkerArguments};
 pub(crate) use self::run::{CheckArguments, ReplArguments, ReplayArguments, RunArguments};
 pub(crate) use self::script::{ScriptArguments, ScriptLanguage};
-pub(crate) use self::serve::{
-    AnswerFormat, HttpArguments, LogFormat, ServeApprover, ServeArguments, ServeMode,
-};
+pub(crate) use self::serve::{AnswerFormat, HttpArguments, ServeApprover, ServeArguments, ServeMode};
 pub(crate) use self::shell::{CompletionsArguments, ManArguments};
 pub(crate) use self::stored::{CacheCommand, ScriptsCommand, StateCommand};
 pub(crate) use self::tools::{Scheduler, SyncArguments, ToolsCommand, ToolsSource, TypesArguments};

@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::ANSWER;
 use super::source::MAX_NAME;
 use crate::run::context::ExecutionContext;
 use crate::tools::names::is_identifier;
@@ -25,14 +24,12 @@ const MAX_PATTERN: usize = 200;
 
 /// The hint that an answer is parsed already, with the field that has the content, if that is the only one: servers that
 /// return text often have it in `content`.
-pub(super) fn with_only_field(hint: String, context: &ExecutionContext) -> String {
-    if hint != ANSWER {
-        return hint;
-    }
+pub(super) fn only_field(context: &ExecutionContext) -> Option<String> {
     // A server chooses the name.
-    let field = context.only_returned_field().filter(|name| name.len() <= MAX_NAME && is_identifier(name));
-    let Some(field) = field else { return hint };
-    format!("a tool's answer is its content already, parsed: here an object whose only field is `{field}`")
+    let field = context.only_returned_field().filter(|name| name.len() <= MAX_NAME && is_identifier(name))?;
+    Some(format!(
+        "a tool's answer is its content already, parsed: here an object whose only field is `{field}`"
+    ))
 }
 
 /// The warning for such a script.

@@ -1,8 +1,8 @@
 //! Hints for slips of TypeScript that have nothing to do with what a tool has returned, or much with what kind of value
 //! it was: asynchronous generators, `this`, dates that are texts.
 
-use super::Failure;
 use super::source::{keeps_call, method};
+use crate::run::ledger::CallFacts;
 
 pub(super) const FOR_AWAIT: &str =
     "an asynchronous generator is read with `for await (const x of …)` or `await Array.fromAsync(…)`";
@@ -55,24 +55,20 @@ const SEARCHES: &[&str] = &["searchTools(", "search_tools(", "discoverMCPTools("
 /// How an asynchronous generator begins.
 const GENERATORS: &[&str] = &["async function*", "async function *", "async *", "async*"];
 
-/// The hint for a script that has failed in this way.
-pub(super) fn hint(failure: &Failure<'_>) -> Option<&'static str> {
-    if failure.name != "TypeError" {
-        return None;
-    }
-    let has = |words: &[&str]| words.iter().any(|word| failure.source.contains(word));
-    let message = failure.message;
+/// The hint for a `TypeError` with this message, which the line of the source has raised.
+pub(super) fn hint(message: &str, line: &str, source: &str, facts: &CallFacts) -> Option<&'static str> {
+    let has = |words: &[&str]| words.iter().any(|word| source.contains(word));
     if message.ends_with(" is not async iterable") {
         return Some(FOR_OF);
     }
     if message.contains(" is not iterable") && has(GENERATORS) {
         return Some(FOR_AWAIT);
     }
-    if missing_property(message).is_some_and(|name| failure.line.contains(&format!("this.{name}"))) {
+    if missing_property(message).is_some_and(|name| line.contains(&format!("this.{name}"))) {
         return Some(THIS);
     }
     let is_undefined = message.starts_with("Cannot read properties of undefined");
-    if is_undefined && has(&["allSettled("]) && failure.facts.has_failed && failure.line.contains(".value") {
+    if is_undefined && has(&["allSettled("]) && facts.has_failed && line.contains(".value") {
         return Some(SETTLED);
     }
     if message.starts_with("Cannot mix BigInt") || message.ends_with("serialize a BigInt") {
@@ -83,7 +79,7 @@ pub(super) fn hint(failure: &Failure<'_>) -> Option<&'static str> {
         return Some(FOUND);
     }
     // Of a promise too, which is a call that was not awaited.
-    if failure.facts.has_unfinished || keeps_call(failure.source) {
+    if facts.has_unfinished || keeps_call(source) {
         return None;
     }
     if NUMBER_METHODS.contains(&method) {

@@ -9,7 +9,7 @@ use clap::Args;
 use cx::NatsWorkers;
 
 use super::address::parse_address;
-use super::serve::LogFormat;
+use super::log_format::LogFormat;
 use super::size::parse_memory;
 
 /// The queue of runs on a NATS server.

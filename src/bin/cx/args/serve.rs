@@ -8,6 +8,7 @@ use clap::{ArgGroup, Args};
 use cx::server::ServerOptions;
 
 use super::address::{HttpAddress, MetricsAddress, parse_http_address, parse_metrics_address};
+use super::log_format::LogFormat;
 use super::nats::NatsArguments;
 use super::script::ScriptArguments;
 use super::size::parse_total_memory;
@@ -155,15 +156,6 @@ pub(crate) enum AnswerFormat {
     Json,
     /// TOON, Token-Oriented Object Notation
     Toon,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum LogFormat {
-    /// Text for people
-    #[default]
-    Text,
-    /// One JSON object in each line
-    Json,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
