@@ -9,13 +9,18 @@
 
 mod codes;
 mod ending;
+mod fields;
 mod habits;
 mod input;
 mod reach;
+mod slips;
 mod source;
 mod strict;
 
-use self::source::{gathers_one, has_word, keeps_call, takes_block, takes_field, takes_member_of};
+use self::ending::has_no_data;
+use self::source::{
+    attribute, gathers_one, has_word, keeps_call, method, takes_block, takes_field, takes_member_of,
+};
 use crate::run::context::ExecutionContext;
 use crate::run::ledger::CallFacts;
 use crate::run::result::{ErrorCode, LogLevel, Outcome};
@@ -90,6 +95,7 @@ const METHODS: &[&str] = &[
     "includes",
     "indexOf",
     "join",
+    "json",
     "lower",
     "lstrip",
     "map",
@@ -110,6 +116,7 @@ const METHODS: &[&str] = &[
     "startswith",
     "strip",
     "substring",
+    "text",
     "toLowerCase",
     "toUpperCase",
     "trim",
@@ -169,8 +176,8 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
     };
     let of_tool = || failure.called_name().and_then(|name| reach::tool(name, context));
     let of_language = match context.script.language {
-        Language::TypeScript => failure
-            .typescript()
+        Language::TypeScript => reach::called_server(&error.message, context)
+            .or_else(|| failure.typescript())
             .or_else(of_tool)
             .or_else(|| failure.takes_name_for_server().then(|| reach::servers(context, TYPESCRIPT))),
         Language::Python => failure
@@ -178,6 +185,8 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
             .or_else(of_tool)
             .or_else(|| failure.looks_for_server().then(|| reach::servers(context, PYTHON))),
     };
+    let is_answer = of_language.as_deref() == Some(ANSWER);
+    let of_language = is_answer.then(|| fields::only_field(context)).flatten().or(of_language);
     error.hint = error.hint.take().or(of_language);
 }
 
@@ -186,6 +195,9 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
 /// A value is null or empty because the script took an answer for an envelope: `return r.structuredContent` is no
 /// error, and neither is `return r.content[0].text` where `content` is a text. A script that prints has its result in
 /// the output.
+///
+/// A script reads a field by another form of its name than the one that a tool has returned, or of an input that is a
+/// text.
 ///
 /// Calls have no answer, because nothing awaits them: `list.forEach(async (x) => await tools.a.b(x))` is no error. A
 /// script that catches the error of `Promise.all` leaves the other calls on purpose. In Python tasks are awaited or
@@ -215,6 +227,12 @@ pub(crate) fn warn(outcome: &Outcome, context: &ExecutionContext) {
         );
         lines.push((LogLevel::Warn, warning));
     }
+    if matches!(outcome, Outcome::Returned(_)) && facts.has_returned {
+        lines.extend(fields::warning(context).map(|warning| (LogLevel::Warn, warning)));
+    }
+    if matches!(outcome, Outcome::Returned(value) if has_no_data(value.text())) && !context.has_output() {
+        lines.extend(input::unread(context).map(|warning| (LogLevel::Warn, warning)));
+    }
     if matches!(outcome, Outcome::Returned(value) if value.is_null())
         && !context.has_output()
         && ending::is_lost(&context.script.source)
@@ -228,16 +246,6 @@ pub(crate) fn warn(outcome: &Outcome, context: &ExecutionContext) {
     for (level, line) in lines {
         context.log(level, line);
     }
-}
-
-/// Whether the JSON of a value is `null`, or lists and objects with nothing but that: `[null,null]`,
-/// `{}`. A list without entries is data.
-fn has_no_data(json: &str) -> bool {
-    let mut rest = json.trim_start_matches(['[', ']', '{', '}', ',']);
-    while let Some(after) = rest.strip_prefix("null") {
-        rest = after.trim_start_matches(['[', ']', '{', '}', ',']);
-    }
-    rest.is_empty() && !json.contains("[]")
 }
 
 /// The field of an envelope that a script looks for, and that no tool has returned.
@@ -275,6 +283,11 @@ impl Failure<'_> {
             && let Some(listed) = message.strip_suffix(" is not iterable").filter(|name| is_server(name))
         {
             return Some(format!("`Object.keys({listed})` has the names"));
+        }
+        if self.name == "TypeError"
+            && let Some(hint) = slips::hint(message, self.line, self.source, &self.facts)
+        {
+            return Some(hint.to_owned());
         }
         let is_null = message.starts_with("Cannot read properties of null")
             || message.starts_with("Cannot destructure property") && message.ends_with("it is null.");
@@ -354,7 +367,7 @@ impl Failure<'_> {
         if is_type && is_list && gathers_one(self.line) {
             return Some(GATHER.to_owned());
         }
-        if let Some(hint) = habits::hint(self.name, message, self.line) {
+        if let Some(hint) = habits::hint(self.name, message, self.line, self.source) {
             return Some(hint.to_owned());
         }
         if self.takes_outcome_for_answer() {
@@ -471,18 +484,6 @@ impl Failure<'_> {
 
 /// Words with which Python says that something is a coroutine.
 const COROUTINE: &[&str] = &["'coroutine'", "\"coroutine\"", "not coroutine", "type coroutine"];
-
-/// `split` of `dirs.split is not a function`.
-fn method(message: &str) -> Option<&str> {
-    message.strip_suffix(" is not a function")?.rsplit(['.', ' ']).next()
-}
-
-/// The type and the name of `'dict' object has no attribute 'name'`, after which Python may suggest
-/// other names.
-fn attribute(message: &str) -> Option<(&str, &str)> {
-    let (kind, rest) = message.strip_prefix('\'')?.split_once("' object has no attribute '")?;
-    Some((kind, rest.split('\'').next()?))
-}
 
 /// Whether an expression is `tools` or `tools.<server>`.
 fn is_server(expression: &str) -> bool {

@@ -19,10 +19,7 @@ pub(super) struct CountedRun {
 
 impl CountedRun {
     pub(super) fn new(language: Language) -> Self {
-        Self::labelled(match language {
-            Language::TypeScript => "typescript",
-            Language::Python => "python",
-        })
+        Self::labelled(language.as_str())
     }
 
     /// A call of a tool without a script.

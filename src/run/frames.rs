@@ -3,8 +3,8 @@
 /// What ends the first line of a message that `src/engine/stack.rs` has shortened.
 const CUT: &str = " […]";
 
-/// What the stack of an error says beyond its name, its message and its location: other frames, causes, notes.
-/// `None` if that is nothing.
+/// What the stack of an error says beyond its name, its message and its location: frames of other lines, causes,
+/// notes. `None` if that is nothing.
 ///
 /// A script writes the stack. So a text that is not understood is kept whole.
 pub(crate) fn beyond_message(
@@ -15,14 +15,29 @@ pub(crate) fn beyond_message(
 ) -> Option<String> {
     let (rest, is_location) = if stack.lines().any(is_python) {
         let rest = without_last_lines(stack, name.unwrap_or_default(), message);
-        let is_location = at.is_some() && is_one_frame(&rest);
+        let is_location =
+            at.is_some_and(|(line, _)| is_one_frame(&rest) || is_of_line_of_python(&rest, line));
         (rest, is_location)
     } else {
         let rest = without_first_lines(stack, name, message);
-        let is_location = at.is_some_and(|(line, column)| is_only(rest, line, column));
+        let is_location = at.is_some_and(|(line, _)| is_of_line(rest, line));
         (without_repeated_cause(rest, message), is_location)
     };
     (!rest.is_empty() && !is_location).then_some(rest)
+}
+
+/// A traceback of Python without the lines that only mark a part of the line above, as `~~~^^^`. A model reads the
+/// column of the error from its location. Other stacks stay as they are.
+pub(crate) fn without_marks(stack: &str) -> String {
+    if !stack.lines().any(is_python) {
+        return stack.to_owned();
+    }
+    stack.lines().filter(|line| !is_mark(line)).collect::<Vec<_>>().join("\n")
+}
+
+fn is_mark(line: &str) -> bool {
+    let mark = line.trim_start_matches([' ', '|']);
+    !mark.is_empty() && mark.chars().all(|letter| matches!(letter, '~' | '^' | ' '))
 }
 
 /// Whether a line of a traceback of Python names a location, also one of a group's.
@@ -61,12 +76,36 @@ fn without_repeated_cause(stack: &str, message: &str) -> String {
     }
 }
 
-/// Whether this is one frame, at the location.
-fn is_only(stack: &str, line: u32, column: u32) -> bool {
-    let frame = stack.trim();
-    !frame.contains('\n')
-        && frame.starts_with("at ")
-        && frame.trim_end_matches(')').ends_with(&format!(":{line}:{column}"))
+/// Whether these are frames of one line, and of built-in functions that it calls, and nothing else. A frame that says
+/// which promise of a list has failed says more.
+fn is_of_line(stack: &str, line: u32) -> bool {
+    stack.lines().all(|frame| {
+        let Some(place) = frame.trim().strip_prefix("at ") else { return false };
+        if place.ends_with(" (<anonymous>)") {
+            return true;
+        }
+        let mut parts = place.trim_end_matches(')').rsplitn(3, ':');
+        let (column, at) = (parts.next(), parts.next());
+        column.is_some_and(is_number) && at.and_then(|at| at.parse().ok()) == Some(line)
+    })
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Whether all frames of a traceback are of one line of one file, or of Python's library, whose source is not shown,
+/// and whether there is nothing else.
+fn is_of_line_of_python(stack: &str, line: u32) -> bool {
+    let frames: Vec<&str> = stack.lines().filter(|line| is_python(line)).map(str::trim_start).collect();
+    let Some((file, _)) = frames.first().and_then(|frame| frame.split_once(", line ")) else { return false };
+    let is_of_library =
+        |frame: &str| frame.starts_with("File \"/python/") || frame.starts_with("File \"<frozen ");
+    let is_of_line = |frame: &str| {
+        let at = frame.strip_prefix(file).and_then(|rest| rest.strip_prefix(", line "));
+        at.and_then(|at| at.split(',').next()?.parse().ok()) == Some(line)
+    };
+    frames.iter().all(|frame| is_of_line(frame) || is_of_library(frame)) && is_frames(stack)
 }
 
 /// A traceback of Python without the line that has the error's name and message. Notes after it stay.
@@ -109,8 +148,12 @@ fn without_last_lines(stack: &str, name: &str, message: &str) -> String {
 
 /// Whether a traceback has one frame and nothing else.
 fn is_one_frame(stack: &str) -> bool {
-    stack.lines().filter(|line| is_python(line)).count() == 1
-        && stack.lines().skip(1).all(|line| line.starts_with("  ") && !line.contains('|'))
+    stack.lines().filter(|line| is_python(line)).count() == 1 && is_frames(stack)
+}
+
+/// Whether a traceback has frames and nothing else: no group, no cause and no note.
+fn is_frames(stack: &str) -> bool {
+    stack.lines().skip(1).all(|line| line.starts_with("  ") && !line.contains('|'))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What a run has done so far: its calls, its output and its planned calls, each within bounds.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use crate::json::Json;
@@ -285,6 +286,16 @@ impl Ledger {
     /// Whether a value that the script received has a field of this name, at any level.
     pub(crate) fn has_returned_field(&self, name: &str) -> bool {
         self.returned.has_field(name)
+    }
+
+    /// The name of the field that all values have which the script received, objects with nothing else.
+    pub(crate) fn only_returned_field(&self) -> Option<&str> {
+        self.returned.only_field()
+    }
+
+    /// The names of the fields of values that the script received, at any level, at most `max`.
+    pub(crate) fn returned_fields(&self, max: usize) -> BTreeSet<String> {
+        self.returned.fields(max)
     }
 
     /// Counts a call that is sent, or that a person is asked about, until [`note_waited`](Self::note_waited).

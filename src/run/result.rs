@@ -137,11 +137,16 @@ impl ScriptError {
         self
     }
 
-    /// What [`stack`](Self::stack) says beyond the name, the message and the location of the error: other
-    /// frames, causes, notes. `None` if that is nothing.
+    /// What [`stack`](Self::stack) says beyond the name, the message and the location of the error: frames
+    /// of other lines, causes, notes. `None` if that is nothing.
     pub fn stack_beyond_message(&self) -> Option<String> {
         let at = self.line.map(|line| (line, self.column.unwrap_or(1)));
         frames::beyond_message(self.stack.as_deref()?, self.name.as_deref(), &self.message, at)
+    }
+
+    /// The same for a model.
+    pub(crate) fn stack_for_model(&self) -> Option<String> {
+        self.stack_beyond_message().map(|stack| frames::without_marks(&stack))
     }
 }
 
@@ -268,6 +273,28 @@ pub enum LogLevel {
     Warn,
     /// `console.error`.
     Error,
+}
+
+impl LogLevel {
+    /// Its name in events and recordings: `debug`, `info`, `warn`, `error`.
+    ///
+    /// ```
+    /// assert_eq!(cx::LogLevel::Warn.to_string(), "warn");
+    /// ```
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Warn => "warn",
+            Self::Error => "error",
+        }
+    }
+}
+
+impl fmt::Display for LogLevel {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
 }
 
 /// The record of one tool call of a run.

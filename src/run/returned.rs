@@ -1,7 +1,7 @@
 //! The shapes of the results of a run's tools. A failed run reports them, because its author has not seen the results:
 //! only the script has.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::run::result::ReturnedShape;
 use crate::tools::shape::Shape;
@@ -53,6 +53,22 @@ impl Returned {
     /// Whether any returned value has a field of this name, at any level.
     pub(super) fn has_field(&self, name: &str) -> bool {
         self.servers.values().flat_map(BTreeMap::values).any(|shape| shape.has_field(name))
+    }
+
+    /// The name of the field that all returned values have, objects with nothing else.
+    pub(super) fn only_field(&self) -> Option<&str> {
+        let mut shapes = self.servers.values().flat_map(BTreeMap::values);
+        let first = shapes.next()?.only_field()?;
+        shapes.all(|shape| shape.only_field() == Some(first)).then_some(first)
+    }
+
+    /// The names of the fields of returned values, at any level, at most `max`.
+    pub(super) fn fields(&self, max: usize) -> BTreeSet<String> {
+        let mut fields = BTreeSet::new();
+        for shape in self.servers.values().flat_map(BTreeMap::values) {
+            shape.collect_fields(&mut fields, max);
+        }
+        fields
     }
 
     /// The shapes as text, by the names of servers and tools.

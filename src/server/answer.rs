@@ -71,10 +71,11 @@ pub(crate) fn refusal(format: Format, code: &str, message: &str, hint: Option<&s
 
 /// The same for a call that may succeed after `retry_after`.
 pub(crate) fn refusal_for_now(format: Format, code: &str, message: &str, retry_after: Duration) -> Answer {
-    let retry_after = milliseconds(retry_after);
-    let error = json!({ "code": code, "message": message, "retryAfterMs": retry_after });
+    let error = json!({ "code": code, "message": message, "retryAfterMs": milliseconds(retry_after) });
     let structured = json!({ "success": false, "error": error });
-    let text = format.render(&structured, || format!("{code}: {message}\ntry again after {retry_after} ms"));
+    // Fractions say nothing to a model.
+    let rounded = retry_after.as_micros().div_ceil(1_000);
+    let text = format.render(&structured, || format!("{code}: {message}\ntry again after {rounded} ms"));
     Answer { structured, content: vec![ContentBlock::text(text)], is_error: true }
 }
 

@@ -24,7 +24,7 @@ use super::fingerprint::Fingerprint;
 use super::incoming::{CountedBody, DetachedInput};
 use super::notifications::{ProgressOf, RunNotifications};
 use super::pending::{KeyedPrompts, NotResumed, with_keys};
-use super::prepare::{PreparedRun, prepare, take_rate};
+use super::prepare::{PreparedRun, admit_run, prepare};
 use super::prompt::{Elicitation, Prompt};
 use super::run_answer::{TRY_AGAIN, answer_run};
 use super::run_in_flight::RunInFlight;
@@ -117,7 +117,7 @@ fn refused(called: &Called, refusal: Answer) -> CallToolResponse {
 ///
 /// # Errors
 ///
-/// The answer to invalid arguments, or to a run beyond a rate limit.
+/// The answer to invalid arguments, or to a run that is not admitted.
 fn start(
     session: &McpSession,
     language: Language,
@@ -134,7 +134,7 @@ fn start(
         let format = session.shared.options.format;
         answer::refusal(format, INVALID_ARGUMENTS, &problems.to_string(), None)
     })?;
-    take_rate(session, session.client_of(context))?;
+    admit_run(session, session.client_of(context))?;
     let yields = yields(session, arguments.yield_after, context)?;
     let PreparedRun { script, language, limits } = prepare(session, arguments, language)?;
     let cancel = session.cancellation(context);
@@ -206,7 +206,7 @@ fn knows_tasks(context: &RequestContext<RoleServer>) -> bool {
 ///
 /// # Errors
 ///
-/// The answer to a call beyond a rate limit.
+/// The answer to a call that is not admitted.
 fn start_call(
     session: &McpSession,
     mut call: ToolCall,
@@ -219,7 +219,7 @@ fn start_call(
     let executor = session.shared.executor.clone();
     let elicitation = Elicitation::from_context(context);
     let fingerprint = fingerprint(elicitation.as_ref(), name, &arguments, input.as_ref());
-    take_rate(session, session.client_of(context))?;
+    admit_run(session, session.client_of(context))?;
     let (default, max) = (executor.limits(), executor.max_limits());
     let limits = Limits { wall_time: default.wall_time.min(max.wall_time), ..default };
     let cancel = session.cancellation(context);

@@ -1,7 +1,7 @@
 //! Counts the calls in flight: of one session, or of several sessions together.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -11,6 +11,8 @@ use tokio::time::timeout;
 #[derive(Default)]
 pub(crate) struct CallsInFlight {
     count: AtomicUsize,
+    /// Whether no further runs start.
+    is_closed: AtomicBool,
     one_ended: Notify,
     /// The group of calls that these are also counted in.
     group: Option<Arc<Self>>,
@@ -31,6 +33,17 @@ impl CallsInFlight {
             calls.count.fetch_add(1, Ordering::Relaxed);
         }
         CallGuard(Arc::clone(self))
+    }
+
+    /// Lets no further runs start. Calls in flight go on.
+    #[cfg(feature = "http")]
+    pub(crate) fn close(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether no further runs start, because these calls or the group that they are counted in are closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.with_groups().any(|calls| calls.is_closed.load(Ordering::Relaxed))
     }
 
     /// Whether no call is in flight.

@@ -4,8 +4,5 @@ use crate::run::script::Language;
 
 /// The name of a language in the `health` report and in labels of metrics.
 pub(crate) const fn report_name(language: Language) -> &'static str {
-    match language {
-        Language::TypeScript => "typescript",
-        Language::Python => "python",
-    }
+    language.as_str()
 }

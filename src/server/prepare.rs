@@ -1,7 +1,8 @@
-//! Prepares every run of a client, over MCP and over REST: applies rate limits, saved scripts and the operator's
+//! Prepares every run of a client, over MCP and over REST: admits it, and applies saved scripts and the operator's
 //! limits.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::answer::{self, Answer, INVALID_ARGUMENTS};
 use super::arguments::RunArguments;
@@ -9,8 +10,16 @@ use super::metrics;
 use super::session::McpSession;
 use crate::error::Error;
 use crate::run::limits::Limits;
+use crate::run::result::ErrorCode;
 use crate::run::script::{Language, Script};
 use crate::tools::{SavedScript, ToolErrorCode};
+
+/// The error of a run that a server refuses which lets its last runs end.
+pub(crate) const ENDING: &str =
+    "the server is being stopped and starts no more scripts; those that run go on";
+
+/// When a client should repeat such a run: another process has probably taken the server's place then.
+const RETRY_WHEN_ENDING: Duration = Duration::from_secs(5);
 
 /// A script with the limits of its run.
 pub(crate) struct PreparedRun {
@@ -71,12 +80,16 @@ fn saved_script(
     Ok(Some(saved))
 }
 
-/// Counts a run of `client` against the rate limits.
+/// Admits a run of `client`, and counts it against the rate limits.
 ///
 /// # Errors
 ///
-/// The answer to a run beyond a limit.
-pub(crate) fn take_rate(session: &McpSession, client: &str) -> Result<(), Answer> {
+/// The answer to a run beyond a limit, or of a server that lets its last runs end.
+pub(crate) fn admit_run(session: &McpSession, client: &str) -> Result<(), Answer> {
+    if session.calls.is_closed() {
+        let (format, code) = (session.shared.options.format, ErrorCode::EngineUnavailable.as_str());
+        return Err(answer::refusal_for_now(format, code, ENDING, RETRY_WHEN_ENDING));
+    }
     session.rates.acquire(client).map_err(|exceeded| {
         metrics::count_rate_limited();
         let code = ToolErrorCode::RateLimited.as_str();

@@ -66,6 +66,8 @@ pub(crate) async fn wait(
         }
     };
     let Some(yielded) = awaited.run() else { return invalid("the run has ended") };
+    // A server that lets its last runs end waits for this one too.
+    let _counted = session.calls.begin();
     let notifications = &mut yielded.run.notifications;
     notifications.redirect(session.wanted(context), context);
     let elapsed = tokio::time::sleep(time);

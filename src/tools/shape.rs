@@ -21,6 +21,8 @@ mod render;
 mod sampling;
 mod schema;
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -69,6 +71,16 @@ impl Shape {
     /// Whether an object at any level has a field of this name.
     pub(crate) fn has_field(&self, name: &str) -> bool {
         self.root.has_field(name)
+    }
+
+    /// The name of the only field, if all results are objects with this field only.
+    pub(crate) fn only_field(&self) -> Option<&str> {
+        self.root.only_field()
+    }
+
+    /// Adds the names of all fields, until there are `max`.
+    pub(crate) fn collect_fields(&self, fields: &mut BTreeSet<String>, max: usize) {
+        self.root.collect_fields(fields, max);
     }
 
     /// The number of results it is based on.

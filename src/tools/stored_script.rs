@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -15,6 +16,7 @@ use super::error::{ToolError, ToolErrorCode};
 use super::names::kind;
 use super::schema::Schema;
 use crate::json::Json;
+use crate::text::visible_preview;
 
 /// The server whose tools are the saved scripts.
 pub(crate) const SCRIPTS_SERVER: &str = "scripts";
@@ -27,6 +29,54 @@ pub enum Language {
     TypeScript,
     /// Python, in CPython compiled to WebAssembly.
     Python,
+}
+
+/// The error of a text that names no [`Language`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected `typescript` or `python`: `{0}`")]
+pub struct UnknownLanguage(String);
+
+impl Language {
+    /// Its name in results, recordings, metrics and the audit trail: `typescript`, `python`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::TypeScript => "typescript",
+            Self::Python => "python",
+        }
+    }
+}
+
+impl fmt::Display for Language {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+/// Reads a name as [`Language::as_str`] gives it, and the names that files and fences of Markdown have: `ts`, `js`,
+/// `javascript`, `py`. Case does not matter.
+///
+/// ```
+/// use cx::Language;
+///
+/// assert_eq!("ts".parse(), Ok(Language::TypeScript));
+/// assert_eq!("Python".parse(), Ok(Language::Python));
+/// assert!("ruby".parse::<Language>().is_err());
+/// ```
+impl FromStr for Language {
+    type Err = UnknownLanguage;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        const NAMES: [(&str, Language); 6] = [
+            ("typescript", Language::TypeScript),
+            ("ts", Language::TypeScript),
+            ("javascript", Language::TypeScript),
+            ("js", Language::TypeScript),
+            ("python", Language::Python),
+            ("py", Language::Python),
+        ];
+        let known = NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        known.map(|(_, language)| *language).ok_or_else(|| UnknownLanguage(visible_preview(name, 40)))
+    }
 }
 
 /// The kind of a tool, which determines how the caller's policy applies to its calls.

@@ -4,6 +4,7 @@
 
 mod address;
 mod configuration;
+mod log_format;
 mod nats;
 mod run;
 mod script;
@@ -24,6 +25,7 @@ pub(crate) use self::configuration::{
     AuthArguments, AuthCommand, AuthServer, ConfigCommand, DoctorArguments, ExistingServers, SetupArguments,
     ShowArguments, TrustArguments,
 };
+pub(crate) use self::log_format::LogFormat;
 pub(crate) use self::nats::{NatsArguments, WorkerArguments};
 pub(crate) use self::run::{CheckArguments, ReplArguments, ReplayArguments, RunArguments};
 pub(crate) use self::script::{ScriptArguments, ScriptLanguage};

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
-use cx::McpServer;
 use cx::auth::{self, AuthStatus};
+use cx::{McpServer, McpTransport};
 use tokio::sync::oneshot;
 use url::Url;
 
@@ -28,7 +28,12 @@ pub(crate) fn run(arguments: AuthArguments) -> anyhow::Result<ExitStatus> {
                 output::print_text(&format!("signed out of {}", server.name))?;
                 Ok(ExitStatus::Success)
             }
-            AuthCommand::Status { server } => status(&server).await,
+            AuthCommand::Status { name: Some(name), url, mcp_config } => {
+                let (text, is_usable) = status(&find(&AuthServer { name, url, mcp_config })?).await?;
+                output::print_text(&text)?;
+                Ok(exit_status(is_usable))
+            }
+            AuthCommand::Status { name: None, mcp_config, .. } => status_of_all(mcp_config).await,
         }
     })
 }
@@ -57,24 +62,48 @@ async fn login(arguments: &AuthServer, scope: &[String], no_browser: bool) -> an
     Ok(ExitStatus::Success)
 }
 
-async fn status(arguments: &AuthServer) -> anyhow::Result<ExitStatus> {
-    let name = &arguments.name;
-    let (text, status) = match auth::status(&find(arguments)?, &state_directory()?).await? {
-        AuthStatus::SignedIn { renews: true, .. } => (format!("{name}: signed in"), ExitStatus::Success),
+/// What is known of the sign-in to a server, and whether it can be used.
+async fn status(server: &McpServer) -> anyhow::Result<(String, bool)> {
+    let name = &server.name;
+    Ok(match auth::status(server, &state_directory()?).await? {
+        AuthStatus::SignedIn { renews: true, .. } => (format!("{name}: signed in"), true),
         AuthStatus::SignedIn { remaining: Some(remaining), .. } if remaining.is_zero() => {
-            (format!("{name}: the sign-in has expired"), ExitStatus::Failed)
+            (format!("{name}: the sign-in has expired"), false)
         }
         AuthStatus::SignedIn { remaining: Some(remaining), .. } => {
-            (format!("{name}: signed in for {}", humantime::format_duration(remaining)), ExitStatus::Success)
+            (format!("{name}: signed in for {}", humantime::format_duration(remaining)), true)
         }
-        AuthStatus::SignedIn { .. } => (format!("{name}: signed in"), ExitStatus::Success),
-        AuthStatus::Unusable => {
-            (format!("{name}: the stored sign-in cannot be used; sign in again"), ExitStatus::Failed)
+        AuthStatus::SignedIn { .. } => (format!("{name}: signed in"), true),
+        AuthStatus::Unusable => (format!("{name}: the stored sign-in cannot be used; sign in again"), false),
+        _ => (format!("{name}: signed out"), false),
+    })
+}
+
+/// Prints what is known of all servers that are reached over HTTP. A server with an `Authorization` header in the
+/// configuration needs no sign-in.
+async fn status_of_all(mcp_config: Vec<PathBuf>) -> anyhow::Result<ExitStatus> {
+    let mut lines = Vec::new();
+    let mut are_usable = true;
+    for server in setup::load(mcp_config)?.servers {
+        let McpTransport::Http(http) = &server.transport else { continue };
+        if http.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization")) {
+            lines.push(format!("{}: has an `Authorization` header in the configuration", server.name));
+            continue;
         }
-        _ => (format!("{name}: signed out"), ExitStatus::Failed),
-    };
-    output::print_text(&text)?;
-    Ok(status)
+        let (text, is_usable) = status(&server).await?;
+        are_usable &= is_usable;
+        lines.push(text);
+    }
+    if lines.is_empty() {
+        diagnostic::print_note("no server of the configuration is reached over HTTP");
+    } else {
+        output::print_text(&lines.join("\n"))?;
+    }
+    Ok(exit_status(are_usable))
+}
+
+fn exit_status(is_usable: bool) -> ExitStatus {
+    if is_usable { ExitStatus::Success } else { ExitStatus::Failed }
 }
 
 /// The server that the arguments name.

@@ -14,6 +14,7 @@ use cx::{
 use serde_json::{Value, json};
 
 use crate::exit::ExitStatus;
+use crate::logging;
 use crate::options;
 use crate::output::{self, OutputError};
 use crate::terminal;
@@ -163,7 +164,7 @@ pub(crate) fn print_usage(text: &str) {
 
 fn print_line(text: &str) {
     // A closed stderr cannot be reported.
-    let _ = writer::write(Stream::Stderr, &format!("{text}\n"));
+    let _ = writer::write(Stream::Stderr, &logging::note_line(text));
 }
 
 /// Prints a call's progress, unless earlier output waits. The next report replaces it anyway.

@@ -47,6 +47,7 @@ pub(crate) fn options(
     };
     options.run_rate = NonZeroU32::new(arguments.run_rate).map(RateLimit::per_minute);
     options.lent_workers = arguments.compute;
+    options.drain_time = arguments.drain;
     options.validate(address.ip())?;
     let rules = Rules::new(&options, address.ip());
     options.token_reader = own.reader(&rules);

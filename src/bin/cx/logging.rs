@@ -1,28 +1,149 @@
-//! Logs of the library, for diagnosis.
+//! Logs of the library, for diagnosis, and the form of what services write to stderr.
 
+use std::fmt;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
 
-use tracing::{Level, Metadata};
+use cx::text::rfc3339;
+use serde_json::{Map, Value, json};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+use crate::args::LogFormat;
 use crate::terminal::has_color;
 use crate::writer::Stream;
 
 /// The library of the providers of language models. It logs answers, and errors in which a provider may repeat a key.
 const MODELS: &str = "genai";
 
+/// Whether notes are written as JSON. Set once, before the first note.
+static NOTES_ARE_JSON: AtomicBool = AtomicBool::new(false);
+
 /// Logs go to stderr, and only if `CX_LOG` enables them, as in `CX_LOG=cx=debug`.
 pub(crate) fn start() {
-    if let Ok(filter) = tracing_subscriber::EnvFilter::try_from_env("CX_LOG") {
-        let logger = tracing_subscriber::fmt()
-            .with_env_filter(filter)
-            .with_writer(io::stderr)
-            // The default has colors in files and pipes too.
-            .with_ansi(has_color(Stream::Stderr))
-            .finish();
-        logger.with(filter_fn(has_no_secrets)).init();
+    start_in(LogFormat::Text);
+}
+
+/// As [`start`], for a service. Its notes have the same format as its logs.
+pub(crate) fn start_in(format: LogFormat) {
+    NOTES_ARE_JSON.store(format == LogFormat::Json, Ordering::Relaxed);
+    let Ok(filter) = tracing_subscriber::EnvFilter::try_from_env("CX_LOG") else { return };
+    let logger = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        // The default has colors in files and pipes too.
+        .with_ansi(format == LogFormat::Text && has_color(Stream::Stderr));
+    match format {
+        LogFormat::Text => logger.finish().with(filter_fn(has_no_secrets)).init(),
+        LogFormat::Json => logger.event_format(JsonLines).finish().with(filter_fn(has_no_secrets)).init(),
+    }
+}
+
+/// A note of the command in the format of the service, with the end of its line.
+pub(crate) fn note_line(text: &str) -> String {
+    if !NOTES_ARE_JSON.load(Ordering::Relaxed) {
+        return format!("{text}\n");
+    }
+    let (level, message) = match text.split_once(": ") {
+        Some(("warning", message)) => ("warn", message),
+        Some(("error", message)) => ("error", message),
+        _ => ("info", text),
+    };
+    format!("{}\n", json_line(level, "cx", message, Map::new()))
+}
+
+/// One line of JSON. Names of fields that the line has itself are those of the line.
+fn json_line(level: &str, target: &str, message: &str, fields: Map<String, Value>) -> Value {
+    let mut line = json!({
+        "time": rfc3339(SystemTime::now()),
+        "level": level,
+        "target": target,
+        "message": message,
+    });
+    if let Value::Object(line) = &mut line {
+        for (name, value) in fields {
+            line.entry(name).or_insert(value);
+        }
+    }
+    line
+}
+
+/// Writes an event as one line of JSON.
+struct JsonLines;
+
+impl<S, N> FormatEvent<S, N> for JsonLines
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        _context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut recorded = Recorded::default();
+        event.record(&mut recorded);
+        let level = match *event.metadata().level() {
+            Level::ERROR => "error",
+            Level::WARN => "warn",
+            Level::INFO => "info",
+            Level::DEBUG => "debug",
+            Level::TRACE => "trace",
+        };
+        let line = json_line(level, event.metadata().target(), &recorded.message, recorded.fields);
+        writeln!(writer, "{line}")
+    }
+}
+
+/// What an event has recorded.
+#[derive(Default)]
+struct Recorded {
+    message: String,
+    fields: Map<String, Value>,
+}
+
+impl Recorded {
+    fn insert(&mut self, field: &Field, value: Value) {
+        self.fields.insert(field.name().to_owned(), value);
+    }
+}
+
+impl Visit for Recorded {
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.insert(field, value.into());
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.insert(field, value.into());
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.insert(field, value.into());
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.insert(field, value.into());
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.insert(field, value.into());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        let text = format!("{value:?}");
+        if field.name() == "message" {
+            self.message = text;
+        } else {
+            self.insert(field, text.into());
+        }
     }
 }
 
@@ -34,4 +155,19 @@ fn has_no_secrets(metadata: &Metadata<'_>) -> bool {
     };
     let is_warning = *metadata.level() <= Level::WARN;
     !is_of(MODELS) && (is_warning || !is_of(cx::auth::LOG_TARGET_WITH_SECRETS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_json_is_one_line_and_keeps_its_own_names() {
+        let fields = Map::from_iter([("server".to_owned(), json!("a\nb")), ("level".to_owned(), json!(7))]);
+        let line = json_line("warn", "cx::mcp", "two\nlines", fields);
+        assert!(!line.to_string().contains('\n'), "{line}");
+        assert_eq!(line["level"], "warn");
+        assert_eq!(line["message"], "two\nlines");
+        assert_eq!(line["server"], "a\nb");
+    }
 }

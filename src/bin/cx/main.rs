@@ -20,6 +20,7 @@ mod http;
 mod known;
 mod logging;
 mod metrics;
+mod notify;
 mod options;
 mod output;
 mod pins;

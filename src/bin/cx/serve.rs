@@ -27,7 +27,7 @@ use crate::running::Transport;
 use crate::tokens_file::Tenants;
 use crate::trace::TraceDirectory;
 use crate::ui::inbox::Inbox;
-use crate::{audit_watch, diagnostic, http, logging, metrics, output, setup, signals, telemetry};
+use crate::{audit_watch, diagnostic, http, logging, metrics, notify, output, setup, signals, telemetry};
 
 /// How long closing the servers may delay the exit. Servers that are still running then end with
 /// the process.
@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
         Some(HttpAddress::Passed) => Some(http::passed_listener()?),
         _ => None,
     };
-    logging::start();
+    logging::start_in(arguments.log_format);
     let mut files = ConfigFiles::new(setup::load_options(arguments.scripts.mcp_config.clone())?);
     let config = files.load()?;
     diagnostic::print_warnings(&config.warnings);
@@ -178,7 +178,10 @@ async fn serve(
     let Serving { address, metrics, passed, over_http, tenants, client_rate, inbox, reload, files, .. } =
         serving;
     let stop = CancellationToken::new();
-    signals::end_with(&stop)?;
+    // A client over stdio ends the server by closing stdin.
+    let drain = if address.is_some() { over_http.drain } else { Duration::ZERO };
+    let end_drain = CancellationToken::new();
+    signals::end_after(&stop, drain, end_drain.clone())?;
     let hangups = signals::listen(SignalKind::hangup())?;
     // Ends with this function.
     let mut following = JoinSet::new();
@@ -215,13 +218,17 @@ async fn serve(
     // Until the end of this function.
     let (page, _registration) = known.make_known(server, print.as_ref(), inbox)?;
     if let (Some(at), Some(print)) = (metrics_at, &print) {
-        metrics::serve(server, at, Arc::clone(print), page.clone(), &stop, &mut following);
+        // Also while scripts go on after a signal: ends with this function.
+        let never = CancellationToken::new();
+        metrics::serve(server, at, Arc::clone(print), page.clone(), &never, &mut following);
     }
     let ended = if let Some((mut options, listener)) = over_http {
         options.metrics = print.filter(|_| metrics.is_some());
         options.page = page;
+        options.end_drain = end_drain;
         server.warm();
         following.spawn(reload.follow(files, hangups));
+        notify::ready();
         server.serve_http(listener, options, &stop).await?
     } else {
         if io::stdin().is_terminal() {

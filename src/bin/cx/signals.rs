@@ -9,6 +9,7 @@ use cx::CancellationToken;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::{ExitStatus, exit};
+use crate::{diagnostic, notify};
 
 /// How long after a signal the process ends, even if something hangs.
 const MAX_END: Duration = Duration::from_millis(4_800);
@@ -20,17 +21,46 @@ const MAX_END: Duration = Duration::from_millis(4_800);
 ///
 /// If the system refuses to report signals.
 pub(crate) fn end_with(stop: &CancellationToken) -> anyhow::Result<()> {
-    for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
-        let Some(mut signal) = listen(kind)? else { continue };
-        let stop = stop.clone();
-        tokio::spawn(async move {
-            if signal.recv().await.is_some() {
-                stop.cancel();
-                tokio::time::sleep(MAX_END).await;
-                exit(ExitStatus::Success);
+    end_after(stop, Duration::ZERO, CancellationToken::new())
+}
+
+/// As [`end_with`], for a server whose scripts may go on for the time `drain` after the signal. A second signal cancels
+/// `end_drain`.
+///
+/// # Errors
+///
+/// If the system refuses to report signals.
+pub(crate) fn end_after(
+    stop: &CancellationToken,
+    drain: Duration,
+    end_drain: CancellationToken,
+) -> anyhow::Result<()> {
+    let mut interrupt = listen(SignalKind::interrupt())?;
+    let mut terminate = listen(SignalKind::terminate())?;
+    let stop = stop.clone();
+    // It ends with the runtime.
+    tokio::spawn(async move {
+        tokio::select! {
+            () = next(&mut interrupt) => {}
+            () = next(&mut terminate) => {}
+        }
+        stop.cancel();
+        notify::stopping(drain.saturating_add(2 * MAX_END));
+        if !drain.is_zero() {
+            let time = humantime::format_duration(drain);
+            diagnostic::print_note(&format!(
+                "no more scripts are started; those that run have {time}, and a second signal ends them"
+            ));
+            tokio::select! {
+                () = next(&mut interrupt) => {}
+                () = next(&mut terminate) => {}
+                () = tokio::time::sleep(drain) => {}
             }
-        });
-    }
+            end_drain.cancel();
+        }
+        tokio::time::sleep(MAX_END).await;
+        exit(ExitStatus::Success);
+    });
     Ok(())
 }
 

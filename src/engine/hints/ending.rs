@@ -1,4 +1,4 @@
-//! Scripts whose last expression is lost: one with a `return` at its top level has no other value.
+//! Scripts whose value is lost: one with a `return` at its top level has no other value than what that returns.
 
 use super::source::has_word;
 
@@ -56,4 +56,14 @@ fn is_path(line: &str) -> bool {
     line.starts_with(|letter: char| letter.is_alphabetic() || letter == '_' || letter == '$')
         && line.chars().all(is_part)
         && !WORDS.contains(&line)
+}
+
+/// Whether the JSON of a value is `null`, or lists and objects with nothing but that: `[null,null]`,
+/// `{}`. A list without entries is data.
+pub(super) fn has_no_data(json: &str) -> bool {
+    let mut rest = json.trim_start_matches(['[', ']', '{', '}', ',']);
+    while let Some(after) = rest.strip_prefix("null") {
+        rest = after.trim_start_matches(['[', ']', '{', '}', ',']);
+    }
+    rest.is_empty() && !json.contains("[]")
 }

@@ -1,5 +1,6 @@
 //! Hints for what Python programs do elsewhere and scripts cannot, whatever their tools return: reading the environment
-//! or the arguments of a command, a home directory, JSON of what `json` does not know.
+//! or the arguments of a command, a home directory, JSON of what `json` does not know. And for slips that models make
+//! in any Python.
 
 use super::source::has_word;
 
@@ -34,8 +35,90 @@ pub(super) const FETCH: &str =
 pub(super) const ENTRY: &str = "`main` and `run` are called with the run's input as the only argument; with others \
     call the function in the last line, as in `main(inputs[\"a\"], inputs[\"b\"])`";
 
-/// The hint for an error of this name and message, which the line has raised.
-pub(super) fn hint(name: &str, message: &str, line: &str) -> Option<&'static str> {
+pub(super) const ASYNC_FOR: &str =
+    "an asynchronous generator is read with `async for`, as in `[x async for x in …]`";
+
+pub(super) const ZONES: &str = "one of the two has no time zone: write `datetime(2026, 1, 31, tzinfo=timezone.utc)` \
+    or `datetime.now(timezone.utc)`";
+
+pub(super) const BRACES: &str = "`{` begins an expression in an f-string and in `format`: write `{{` and `}}` for \
+    braces of JSON, or use `json.dumps(…)`";
+
+pub(super) const LINES: &str = "`csv.reader` and `csv.DictReader` take lines: give them `text.splitlines()`";
+
+pub(super) const FAILED_CALL: &str = "a call that has failed is among the results as an error \
+    (`return_exceptions=True`): leave out what `isinstance(result, Exception)`";
+
+pub(super) const FOUND: &str = "a found tool is a description: call it as its `usage` says, or with \
+    `await call_mcp_tool(found[0][\"name\"], {…})`";
+
+pub(super) const FOUND_FIELD: &str = "a found tool is a dict: write `found[0][\"name\"]`";
+
+pub(super) const SCOPE: &str = "a function declares a variable from outside that it sets: `global name` for one of \
+    the script, `nonlocal name` for one of an enclosing function";
+
+pub(super) const MEMORY: &str = "the memory of a run is limited: keep only what is needed of each result";
+
+/// Fields of a found tool.
+const FOUND_FIELDS: &[&str] = &["description", "name", "outputSchema", "parameters", "server", "usage"];
+
+/// The hint for an error of this name and message, which the line of the source has raised.
+pub(super) fn hint(name: &str, message: &str, line: &str, source: &str) -> Option<&'static str> {
+    programs(name, message, line).or_else(|| slips(name, message, line, source))
+}
+
+fn slips(name: &str, message: &str, line: &str, source: &str) -> Option<&'static str> {
+    match name {
+        "TypeError" if message.contains("'async_generator'") => Some(ASYNC_FOR),
+        "TypeError" if message.ends_with("offset-naive and offset-aware datetimes") => Some(ZONES),
+        "TypeError" if message.starts_with("'McpToolError' object is not ") => Some(FAILED_CALL),
+        "TypeError" if message == "'_FoundTool' object is not callable" => Some(FOUND),
+        "TypeError"
+            if message.starts_with("'cx_guest.tools.Server' object does not support the ")
+                && message.contains("context manager protocol") =>
+        {
+            Some(SERVER)
+        }
+        "MemoryError" => Some(MEMORY),
+        "AttributeError" => {
+            let rest = message.strip_prefix("'_FoundTool' object has no attribute '")?;
+            let is_field = FOUND_FIELDS.contains(&rest.split('\'').next()?);
+            Some(if is_field { FOUND_FIELD } else { FOUND })
+        }
+        "ValueError"
+            if ["Invalid format specifier", "Unknown format code"]
+                .iter()
+                .any(|start| message.starts_with(start))
+                && has_quoted_brace(line) =>
+        {
+            Some(BRACES)
+        }
+        "KeyError" if line.contains(".format(") && has_quoted_brace(line) => Some(BRACES),
+        "UnboundLocalError" if ["+=", "-=", "*=", "/=", "|="].iter().any(|sign| line.contains(sign)) => {
+            Some(SCOPE)
+        }
+        "IndexError" if reads_characters(source) => Some(LINES),
+        // The guest names the keys of a row that has several.
+        "KeyError" if !message.contains("; the keys are ") && reads_characters(source) => Some(LINES),
+        "ValueError" if message.starts_with("not enough values to unpack") && reads_characters(source) => {
+            Some(LINES)
+        }
+        _ => None,
+    }
+}
+
+/// Whether a line has the beginning of a JSON object in a text: `{"` or `{'`.
+fn has_quoted_brace(line: &str) -> bool {
+    line.contains("{\"") || line.contains("{'")
+}
+
+/// Whether a script gives a reader of CSV a text, of which it takes each character for a line.
+fn reads_characters(source: &str) -> bool {
+    let reads = ["csv.reader(", "DictReader("].iter().any(|reader| source.contains(reader));
+    reads && !["StringIO", "splitlines", ".split(", "open("].iter().any(|lines| source.contains(lines))
+}
+
+fn programs(name: &str, message: &str, line: &str) -> Option<&'static str> {
     match name {
         "KeyError" if line.contains("os.environ[") => Some(ENVIRONMENT),
         "IndexError" if line.contains("sys.argv[") => Some(ARGUMENTS),

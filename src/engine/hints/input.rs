@@ -3,6 +3,8 @@
 use super::Failure;
 use super::source::has_word;
 use crate::json::Json;
+use crate::run::context::ExecutionContext;
+use crate::run::script::Language;
 
 /// The hint for a script whose input, of this name, was not given.
 pub(super) fn none(name: &str) -> String {
@@ -38,7 +40,22 @@ pub(super) fn of_text(failure: &Failure<'_>, name: &str, parse: &str) -> Option<
         _ => false,
     };
     let reads = failure.source.contains(parse);
-    (failure.has_text && takes_for_object && has_word(failure.line, name) && !reads).then(|| {
-        format!("the run's input is a text, and not what is in it: pass that as `input`, or read it with `{parse}`")
-    })
+    (failure.has_text && takes_for_object && has_word(failure.line, name) && !reads).then(|| text_of(parse))
+}
+
+fn text_of(parse: &str) -> String {
+    format!(
+        "the run's input is a text, and not what is in it: pass that as `input`, or read it with `{parse}`"
+    )
+}
+
+/// The warning for a script of TypeScript that takes such a text for what is in it, and has no value therefore:
+/// `input.a` of a text is no error.
+pub(super) fn unread(context: &ExecutionContext) -> Option<String> {
+    const PARSE: &str = "JSON.parse(input)";
+    let script = &context.script;
+    let is_text = script.input.as_ref().is_some_and(is_text_of_json);
+    let is_typescript = script.language == Language::TypeScript;
+    let reads = has_word(&script.source, "input") && !script.source.contains(PARSE);
+    (is_text && is_typescript && reads).then(|| text_of(PARSE))
 }

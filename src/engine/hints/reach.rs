@@ -60,9 +60,45 @@ pub(super) fn tool(name: &str, context: &ExecutionContext) -> Option<String> {
     (!shown.is_empty()).then(|| format!("a tool is called with its server: {}{more}", shown.join(", ")))
 }
 
+/// What a script calls that is a server, as `fetch(…)` where a server has that name.
+pub(super) fn called_server(message: &str, context: &ExecutionContext) -> Option<String> {
+    let called = message.strip_suffix(" is not a function")?;
+    let name = called.strip_prefix("tools.").unwrap_or(called);
+    if name.len() > MAX_NAME || !is_identifier(name) {
+        return None;
+    }
+    let is_server = context.server_names().iter().any(|server| typescript_name(server) == name);
+    is_server.then(|| {
+        format!(
+            "`{called}` is a server here: call one of its tools, as in `await tools.{name}.<tool>({{…}})`; \
+             `help(\"{name}\")` lists them"
+        )
+    })
+}
+
+/// How a script calls a tool whose server and name it has in one text, as in `tools["files.read"]`.
+fn full_name(name: &str, context: &ExecutionContext) -> Option<String> {
+    let (server, tool) = name.split_once(['.', '/'])?;
+    let is_short = name.len() <= MAX_NAME && is_identifier(tool);
+    if !is_short || !context.server_names().iter().any(|known| **known == *server) {
+        return None;
+    }
+    Some(match context.script.language {
+        Language::Python => {
+            format!("a tool is called with its server: `await tools.{}.{tool}(…)`", python_name(server))
+        }
+        Language::TypeScript => {
+            format!(
+                "a tool is called with its server: `await tools.{}.{tool}({{…}})`",
+                typescript_name(server)
+            )
+        }
+    })
+}
+
 /// What a script wants of `tools` that is no server: a tool, or what other programs have there.
 pub(super) fn member(name: &str, context: &ExecutionContext) -> Option<String> {
-    let of_tool = tool(name, context);
+    let of_tool = tool(name, context).or_else(|| full_name(name, context));
     if of_tool.is_some() {
         return of_tool;
     }

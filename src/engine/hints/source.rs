@@ -70,3 +70,15 @@ pub(super) fn gathers_one(line: &str) -> bool {
         is_one && !rest.starts_with('*')
     })
 }
+
+/// `split` of `dirs.split is not a function`.
+pub(super) fn method(message: &str) -> Option<&str> {
+    message.strip_suffix(" is not a function")?.rsplit(['.', ' ']).next()
+}
+
+/// The type and the name of `'dict' object has no attribute 'name'`, after which Python may suggest
+/// other names.
+pub(super) fn attribute(message: &str) -> Option<(&str, &str)> {
+    let (kind, rest) = message.strip_prefix('\'')?.split_once("' object has no attribute '")?;
+    Some((kind, rest.split('\'').next()?))
+}

@@ -1,6 +1,7 @@
 use super::*;
 
 mod foreign;
+mod of_models;
 
 fn failure<'a>(name: &'a str, message: &'a str, line: &'a str) -> Failure<'a> {
     let facts = CallFacts { has_returned: true, ..CallFacts::default() };

@@ -1,5 +1,7 @@
 //! The value that a script receives of a call: what the hooks return. Its shape is recorded for later hints.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use crate::json::Json;
@@ -69,5 +71,15 @@ impl ExecutionContext {
     /// Whether a value that the script received has a field of this name, at any level.
     pub(crate) fn has_returned_field(&self, name: &str) -> bool {
         self.ledger.lock().has_returned_field(name)
+    }
+
+    /// The name of the field that all values have which the script received, objects with nothing else.
+    pub(crate) fn only_returned_field(&self) -> Option<String> {
+        self.ledger.lock().only_returned_field().map(str::to_owned)
+    }
+
+    /// The names of the fields of values that the script received, at any level, at most `max`.
+    pub(crate) fn returned_fields(&self, max: usize) -> BTreeSet<String> {
+        self.ledger.lock().returned_fields(max)
     }
 }

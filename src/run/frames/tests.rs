@@ -1,4 +1,4 @@
-use super::beyond_message;
+use super::{beyond_message, without_marks};
 
 #[track_caller]
 fn check(stack: &str, name: &str, message: &str, expected: Option<&str>) {
@@ -34,11 +34,44 @@ fn the_only_frame_is_the_location() {
     check("TypeError: no\n    at script.ts:3:7", "TypeError", "no", None);
     check("TypeError: no\n    at f (script.ts:3:7)", "TypeError", "no", None);
     check("TypeError: no", "TypeError", "no", None);
-    check("TypeError: no\n    at script.ts:3:70", "TypeError", "no", Some("    at script.ts:3:70"));
+    check("TypeError: no\n    at script.ts:30:7", "TypeError", "no", Some("    at script.ts:30:7"));
     let traceback = "Traceback (most recent call last):\n  File \"script.py\", line 3, in <module>\n    f()";
     check(&format!("{traceback}\nKeyError: 'x'"), "KeyError", "'x'; the keys are 'y'", None);
     check(&format!("{traceback}\nValueError"), "ValueError", "ValueError", None);
     check(&format!("{traceback}\njson.decoder.JSONDecodeError: no"), "JSONDecodeError", "no", None);
+}
+
+/// The source of the line is shown beside the stack.
+#[test]
+fn frames_of_the_same_line_are_the_location() {
+    let frames = "    at script.ts:3:43\n    at Array.some (<anonymous>)\n    at async f (script.ts:3:7)";
+    check(&format!("TypeError: no\n{frames}"), "TypeError", "no", None);
+    for more in [
+        "    at script.ts:13:7",
+        "    at async Promise.all (index 1)",
+        "Caused by: Error",
+        "    at script.ts:x:3",
+    ] {
+        let stack = format!("{frames}\n{more}");
+        check(&format!("TypeError: no\n{stack}"), "TypeError", "no", Some(&stack));
+    }
+    let traceback = "Traceback (most recent call last):\n  File \"script.py\", line 3, in <module>\n    f(g() for x)\n    \
+                     ~^^^\n  File \"/python/json/__init__.py\", line 339, in loads\n  File \"<frozen os>\", line 7, in \
+                     get\n  File \"script.py\", line 3, in <genexpr>\n    f(g() for x)";
+    check(&format!("{traceback}\nValueError: no"), "ValueError", "no", None);
+    for more in [
+        "  File \"script.py\", line 30, in f\n    g()",
+        "  File \"other.py\", line 3, in f\n    g()",
+        "a note",
+    ] {
+        let stack = format!("{traceback}\n{more}");
+        let whole = if more == "a note" {
+            format!("{traceback}\nValueError: no\n{more}")
+        } else {
+            format!("{stack}\nValueError: no")
+        };
+        check(&whole, "ValueError", "no", Some(&stack));
+    }
 }
 
 #[test]
@@ -76,6 +109,17 @@ fn a_shortened_message_is_not_repeated() {
         check(&format!("{traceback}\nValueError: {short}"), "ValueError", &message, None);
         check(&format!("{traceback}\nValueError: {short}\na note"), "ValueError", &message, Some(&noted));
     }
+}
+
+#[test]
+fn marks_below_lines_are_left_out() {
+    let marked = "Traceback (most recent call last):\n  File \"script.py\", line 9, in <module>\n    f(1)\n    ~^^^\n  | \
+                  ^^^^\n  File \"script.py\", line 3, in f\n    return 2 ^ ~x\na note";
+    let expected = "Traceback (most recent call last):\n  File \"script.py\", line 9, in <module>\n    f(1)\n  File \
+                    \"script.py\", line 3, in f\n    return 2 ^ ~x\na note";
+    assert_eq!(without_marks(marked), expected);
+    let other = "    at f (script.ts:3:7)\n    ^^^";
+    assert_eq!(without_marks(other), other);
 }
 
 #[test]

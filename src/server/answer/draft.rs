@@ -136,7 +136,7 @@ impl<'a> Draft<'a> {
         }
         if let Some(Value::Object(error)) = report.get_mut("error") {
             // A client may show a model the fields one after the other: each thing is said once.
-            match self.result.error().and_then(ScriptError::stack_beyond_message) {
+            match self.result.error().and_then(ScriptError::stack_for_model) {
                 Some(stack) => error.insert("stack".to_owned(), stack.into()),
                 None => error.shift_remove("stack"),
             };

@@ -90,6 +90,25 @@ fn empty_fields_are_not_there() {
 }
 
 #[test]
+fn a_traceback_has_no_marks() {
+    let stack = "Traceback (most recent call last):\n  File \"script.py\", line 9, in <module>\n    f(1)\n    ~^^^\n  File \
+                 \"script.py\", line 3, in f\n    g()\n    ~^^\nValueError: no";
+    let error = ScriptError {
+        code: ErrorCode::RuntimeError,
+        message: "no".to_owned(),
+        name: Some("ValueError".to_owned()),
+        line: Some(3),
+        column: Some(5),
+        source_line: Some("    g()".to_owned()),
+        stack: Some(stack.to_owned()),
+        ..ScriptError::default()
+    };
+    let expected = "RUNTIME_ERROR: ValueError: no\nat line 3, column 5: g()\nTraceback (most recent call last):\n  File \
+                    \"script.py\", line 9, in <module>\n    f(1)\n  File \"script.py\", line 3, in f\n    g()";
+    assert_eq!(text(&answer(&failed(error))), expected);
+}
+
+#[test]
 fn a_failure_has_its_code_its_location_and_what_was_done() {
     let error = ScriptError {
         code: ErrorCode::RuntimeError,
@@ -433,7 +452,7 @@ fn a_refusal_says_what_to_do() {
     assert_eq!(refusal.structured, json!({ "success": false, "error": error }));
     assert!(refusal.is_error);
     let later = refusal_for_now(Format::Text, "RATE_LIMITED", "too many", Duration::from_micros(1_500));
-    assert_eq!(text(&later), "RATE_LIMITED: too many\ntry again after 1.5 ms");
+    assert_eq!(text(&later), "RATE_LIMITED: too many\ntry again after 2 ms");
     let error = json!({ "code": "RATE_LIMITED", "message": "too many", "retryAfterMs": 1.5 });
     assert_eq!(later.structured, json!({ "success": false, "error": error }));
     assert!(later.is_error);

@@ -76,7 +76,7 @@ fn push_error(text: &mut String, error: &ScriptError, shown: &Value) {
         let _ = write!(text, "\nhint: {hint}");
     }
     if let Some(retry) = shown["retryAfterMs"].as_f64() {
-        let _ = write!(text, "\ntry again after {retry} ms");
+        let _ = write!(text, "\ntry again after {} ms", retry.ceil());
     }
     if error.code == ErrorCode::RuntimeError
         && let Some(stack) = shown["stack"].as_str()

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
+
 use super::authentication::Authentication;
 use super::page::Page;
 use super::tenants::{HttpTenant, TenantReader};
@@ -57,6 +59,13 @@ pub struct HttpOptions {
     /// How long a session is kept while its client sends nothing and does not listen. Default: 30
     /// minutes.
     pub session_idle: Duration,
+    /// How long runs may continue when the server is stopped. Meanwhile no run starts (`ENGINE_UNAVAILABLE`, over REST
+    /// 503), `/healthz` is 503, and all other requests are answered: clients read their tasks, answer approval prompts
+    /// and get their answers. The server ends as soon as no call is in flight and no worker is lent. Runs that wait for
+    /// their client to repeat a call with an answer do not count. Default: none; runs are cancelled at once.
+    pub drain_time: Duration,
+    /// Cancel it to end that time early: runs that are left are then cancelled.
+    pub end_drain: CancellationToken,
     /// Maximum number of runs of each client in a period: of each session, and of each peer whose
     /// requests have no session. `None` for no limit. Default: 30 in a minute. A client that opens
     /// more sessions may run more; [`run_rate`](Self::run_rate) bounds them all.
@@ -79,6 +88,8 @@ impl Default for HttpOptions {
             lent_workers: 0,
             max_sessions: 256,
             session_idle: Duration::from_secs(30 * 60),
+            drain_time: Duration::ZERO,
+            end_drain: CancellationToken::new(),
             client_rate: Some(default_client_rate()),
             run_rate: None,
         }
@@ -95,6 +106,7 @@ impl fmt::Debug for HttpOptions {
             .field("lent_workers", &self.lent_workers)
             .field("max_sessions", &self.max_sessions)
             .field("session_idle", &self.session_idle)
+            .field("drain_time", &self.drain_time)
             .field("client_rate", &self.client_rate)
             .field("run_rate", &self.run_rate)
             .finish_non_exhaustive()

@@ -24,6 +24,7 @@ use super::state::HttpState;
 use super::tenant_state::Requester;
 use super::workers::{WORKERS, lend};
 use crate::server::incoming::{self, CountedBody, Incoming};
+use crate::server::prepare::ENDING;
 use crate::server::run_rate::RequestClient;
 use crate::server::session::RequestSession;
 use crate::server::{health, metrics};
@@ -65,6 +66,10 @@ async fn say_paths() -> Response {
 
 async fn answer_health(State(state): State<Arc<HttpState>>, headers: HeaderMap) -> Response {
     let mut report = health::report(&state.shared);
+    if state.calls.is_closed() {
+        report["healthy"] = false.into();
+        report["hint"] = ENDING.into();
+    }
     let is_healthy = report["healthy"] == true;
     if !state.authentication.is_loopback() && state.authentication.identify(&headers).is_err() {
         report = json!({ "healthy": is_healthy });

@@ -84,6 +84,7 @@ pub(crate) async fn serve(
         tenants,
         lending,
         bodies: BodyReader::new(),
+        calls: Arc::clone(&calls),
         closing: CancellationToken::new(),
     });
     let closing = state.closing.clone();
@@ -108,7 +109,20 @@ pub(crate) async fn serve(
         let mut serving = pin!(serving);
         tokio::select! {
             never = &mut serving => match never {},
-            () = stop.cancelled() => ShutdownReason::Stopped,
+            () = stop.cancelled() => {
+                if !options.drain_time.is_zero() {
+                    calls.close();
+                    tokio::select! {
+                        // Requests are still answered: clients may poll their tasks, answer prompts and read the
+                        // health report.
+                        never = &mut serving => match never {},
+                        () = calls.wait_until_empty(options.drain_time) => {}
+                        () = options.end_drain.cancelled() => {}
+                        () = shared.hung_workers.end_of_server() => {}
+                    }
+                }
+                ShutdownReason::Stopped
+            }
             () = shared.hung_workers.end_of_server() => {
                 tracing::error!("too many threads run scripts that cannot be stopped; the server ends");
                 tokio::select! {

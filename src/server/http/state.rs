@@ -13,6 +13,7 @@ use super::page::Page;
 use super::sessions::Sessions;
 use super::tenant_state::TenantStates;
 use super::workers::Lending;
+use crate::server::calls::CallsInFlight;
 use crate::server::handler::RequestHandler;
 use crate::server::shared::Shared;
 
@@ -29,6 +30,8 @@ pub(crate) struct HttpState {
     /// The workers that are lent to other machines, if any are.
     pub(crate) lending: Option<Lending>,
     pub(crate) bodies: BodyReader,
+    /// The calls in flight of all clients. Closed when no more runs start.
+    pub(crate) calls: Arc<CallsInFlight>,
     /// Cancelled when no more requests are accepted.
     pub(crate) closing: CancellationToken,
 }

@@ -21,6 +21,7 @@ use crate::engine::process::lent::{LentWorkers, MAX_IDLE_TIME, MAX_START_TIME};
 use crate::error::Error;
 use crate::executor::Executor;
 use crate::run::nested::MAX_DEPTH;
+use crate::server::prepare::ENDING;
 
 /// Path of the workers.
 pub(super) const WORKERS: &str = "/v1/workers";
@@ -139,6 +140,9 @@ pub(super) async fn lend(
         let problem = format!("expected a number up to {MAX_DEPTH} in the header `{DEPTH}`");
         return plain(StatusCode::BAD_REQUEST, &problem);
     };
+    if state.calls.is_closed() {
+        return try_again(ENDING);
+    }
     let permits = Arc::clone(&lending.permits);
     let lent = if request.headers().contains_key(AHEAD) {
         permits.ahead().map(Lent::Ahead)
@@ -151,7 +155,9 @@ pub(super) async fn lend(
     let stream = on(&mut request);
     let workers = Arc::clone(&lending.workers);
     let ended = requester.tenant.session.cancellation_with(requester.revoked());
+    let call = state.calls.begin();
     tokio::spawn(async move {
+        let _counted = call;
         let _ends_with_this = ended.clone().drop_guard();
         ended.run_until_cancelled(serve(workers, stream, lent, permits)).await;
     });

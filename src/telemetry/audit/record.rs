@@ -445,10 +445,7 @@ fn started(source: &str, limits: &Limits, input_bytes: usize, run: Option<&Arc<O
         "memoryBytes": limits.memory_bytes,
         "toolCalls": limits.tool_calls,
     });
-    let language = run.and_then(|run| run.language).map(|language| match language {
-        Language::TypeScript => "typescript",
-        Language::Python => "python",
-    });
+    let language = run.and_then(|run| run.language).map(Language::as_str);
     vec![
         ("script", run.map(|run| name_preview(&run.script)).into()),
         ("language", language.into()),

@@ -1,6 +1,6 @@
 //! What was seen at each location of a tool's results, and how it is merged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -254,6 +254,26 @@ impl Node {
     pub(crate) fn has_field(&self, name: &str) -> bool {
         self.fields.as_ref().is_some_and(|fields| fields.contains_key(name))
             || self.children().any(|child| child.has_field(name))
+    }
+
+    /// The name of the only field, if this is an object with one field in all cases.
+    pub(crate) fn only_field(&self) -> Option<&str> {
+        let fields = self.fields.as_ref().filter(|fields| fields.len() == 1)?;
+        let is_object = self.elements.is_none() && self.values.is_none();
+        fields.keys().next().filter(|_| is_object).map(String::as_str)
+    }
+
+    /// Adds the names of all fields, until there are `max`.
+    pub(crate) fn collect_fields(&self, fields: &mut BTreeSet<String>, max: usize) {
+        for name in self.fields.iter().flat_map(BTreeMap::keys) {
+            if fields.len() >= max {
+                return;
+            }
+            fields.insert(name.clone());
+        }
+        for child in self.children() {
+            child.collect_fields(fields, max);
+        }
     }
 
     fn children(&self) -> impl Iterator<Item = &Self> {

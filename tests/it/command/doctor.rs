@@ -253,6 +253,20 @@ fn a_server_that_wants_a_sign_in_and_tokens_that_cannot_be_used() {
     let status = command(&home, &["auth", "status", "issues"]).output().unwrap();
     assert_eq!(status.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&status.stdout).contains("cannot be used; sign in again"));
+    // Of all servers over HTTP.
+    let status = command(&home, &["auth", "status"]).output().unwrap();
+    assert_eq!(status.status.code(), Some(1));
+    let all = String::from_utf8_lossy(&status.stdout).into_owned();
+    assert_eq!(all, "issues: the stored sign-in cannot be used; sign in again\n");
+    let servers = json!({
+        "files": { "command": "x" },
+        "mail": { "url": url, "headers": { "authorization": "Bearer secret" } },
+    });
+    home.write(".config/cx/config.json", &json!({ "mcpServers": servers }).to_string());
+    let status = command(&home, &["auth", "status"]).output().unwrap();
+    assert_eq!(status.status.code(), Some(0));
+    let all = String::from_utf8_lossy(&status.stdout).into_owned();
+    assert_eq!(all, "mail: has an `Authorization` header in the configuration\n");
 }
 
 #[test]

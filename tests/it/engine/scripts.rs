@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use cx::{Executor, Language, Script, StateStore};
+use cx::{Executor, Language, Output, Script, StateStore};
 use serde_json::json;
 
 use crate::support::mock::Mock;
@@ -44,6 +44,25 @@ fn snapshots() {
             insta::assert_json_snapshot!(without_times(&result));
         });
     });
+}
+
+/// `input.tz` of a text is no error.
+#[tokio::test]
+async fn an_input_that_is_a_text_with_json_is_no_object() {
+    let (executor, _) = python().await;
+    for (source, is_said) in [
+        ("return input.tz", true),
+        ("return [input?.list?.[0] ?? null]", true),
+        ("return JSON.parse(input).tz", false),
+        ("return input.length", false),
+        ("return null", false),
+    ] {
+        let script = Script::typescript(source).input(json!("{\"list\":[]}"));
+        let result = executor.run(script).await.unwrap();
+        let warning = "the run's input is a text, and not what is in it";
+        let says = |entry: &Output| matches!(entry, Output::Log { text, .. } if text.starts_with(warning));
+        assert_eq!(result.logs.iter().any(says), is_said, "{source}: {result:?}");
+    }
 }
 
 /// The scripts of the folder have an input.

@@ -10,6 +10,8 @@ mod conventions;
 mod deploy;
 /// Tools that clients see themselves, and their user interfaces.
 mod direct;
+/// The end of a server that lets its last scripts end.
+mod drain;
 /// Questions of upstream servers, passed on to the client.
 mod elicitation;
 /// The same over HTTP: its clients, what they see, and how it ends.
@@ -20,6 +22,8 @@ mod http_threats;
 mod json_memory;
 /// Attacks of docs/threats.md, group LD, by number: many runs at once.
 mod load;
+/// The format of what a server writes to stderr.
+mod log_format;
 /// The metrics page of a server over stdio, alert rules and the dashboard.
 mod metrics;
 /// Runs of a queue on a NATS server, and the machines that execute them.

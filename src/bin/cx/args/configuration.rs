@@ -148,8 +148,17 @@ pub(crate) enum AuthCommand {
     },
     /// Show whether there are tokens
     Status {
-        #[command(flatten)]
-        server: AuthServer,
+        /// The server's name in the configuration [default: all servers that are reached over HTTP]
+        #[arg(value_name = "SERVER")]
+        name: Option<String>,
+
+        /// The URL of a server that is not in the configuration
+        #[arg(long, value_name = "URL", conflicts_with = "mcp_config", requires = "name")]
+        url: Option<String>,
+
+        /// Read servers from this `mcpServers` file instead of the discovered ones
+        #[arg(long, value_name = "FILE")]
+        mcp_config: Vec<PathBuf>,
     },
 }
 

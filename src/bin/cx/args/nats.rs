@@ -9,6 +9,7 @@ use clap::Args;
 use cx::NatsWorkers;
 
 use super::address::parse_address;
+use super::log_format::LogFormat;
 use super::size::parse_memory;
 
 /// The queue of runs on a NATS server.
@@ -88,6 +89,10 @@ pub(crate) struct WorkerArguments {
     /// Maximum memory of a script, whatever its own machine permits [default: as configured, else 1 GiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
     pub(crate) memory: Option<ByteSize>,
+
+    /// Format of what is written to stderr: notes of the worker, and the logs that CX_LOG enables
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) log_format: LogFormat,
 
     /// Serve metrics in the Prometheus format at `/metrics` of this address, such as 127.0.0.1:9464
     #[arg(long, value_name = "ADDR", value_parser = parse_address)]

@@ -8,6 +8,7 @@ use clap::{ArgGroup, Args};
 use cx::server::ServerOptions;
 
 use super::address::{HttpAddress, MetricsAddress, parse_http_address, parse_metrics_address};
+use super::log_format::LogFormat;
 use super::nats::NatsArguments;
 use super::script::ScriptArguments;
 use super::size::parse_total_memory;
@@ -77,6 +78,10 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_enum, default_value_t, value_name = "WHO", requires_if("page", "address"))]
     pub(crate) approver: ServeApprover,
 
+    /// Format of what is written to stderr: notes of the server, and the logs that CX_LOG enables
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) log_format: LogFormat,
+
     /// Serve over HTTP at this address, such as 127.0.0.1:8000 or localhost:8000; port 0 selects a
     /// free port; `systemd` takes the socket of a socket unit. The address is printed on stderr
     #[arg(long, value_name = "ADDR", value_parser = parse_http_address, group = "address")]
@@ -135,6 +140,11 @@ pub(crate) struct HttpArguments {
     /// limit
     #[arg(long, value_name = "N", requires = "http", default_value_t = 0)]
     pub(crate) run_rate: u32,
+
+    /// Let scripts that run go on for this time after SIGTERM or SIGINT, while no more are started and `/healthz` is
+    /// 503; a second signal ends them
+    #[arg(long, value_name = "TIME", requires = "http", value_parser = humantime::parse_duration, default_value = "0s")]
+    pub(crate) drain: Duration,
 }
 
 #[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]

@@ -15,7 +15,6 @@ use crate::run::result::{
     LogLevel, Outcome, Output, PlannedCall, ScriptError, ToolCallRecord, ToolCallStatus,
 };
 use crate::run::sampling::{ModelCall, SamplingReport};
-use crate::run::script::Language;
 use crate::tools::ToolError;
 
 /// The lines of a recording.
@@ -49,11 +48,7 @@ fn start_line(header: &Header) -> StartLine {
     StartLine {
         recording: VERSION,
         cx: header.version.clone(),
-        language: match header.language {
-            Language::TypeScript => "typescript",
-            Language::Python => "python",
-        }
-        .to_owned(),
+        language: header.language.as_str().to_owned(),
         name: header.name.clone(),
         source: header.source.clone(),
         input: header.input.as_ref().map(|input| input.text().to_owned()),
@@ -123,17 +118,10 @@ fn tool_error_line(error: &ToolError) -> ToolErrorLine {
 }
 
 fn log_lines(lines: &[(LogLevel, String)]) -> Vec<LogLine> {
-    lines.iter().map(|(level, text)| LogLine { level: level_name(*level), text: text.clone() }).collect()
-}
-
-fn level_name(level: LogLevel) -> String {
-    match level {
-        LogLevel::Debug => "debug",
-        LogLevel::Info => "info",
-        LogLevel::Warn => "warn",
-        LogLevel::Error => "error",
-    }
-    .to_owned()
+    lines
+        .iter()
+        .map(|(level, text)| LogLine { level: level.as_str().to_owned(), text: text.clone() })
+        .collect()
 }
 
 fn end_line(end: &RecordedEnd) -> EndLine {
@@ -142,7 +130,9 @@ fn end_line(end: &RecordedEnd) -> EndLine {
         Outcome::Failed(error) => (None, Some(script_error_line(error))),
     };
     let output = |entry: &Output| match entry {
-        Output::Log { level, text } => OutputLine { level: Some(level_name(*level)), text: text.clone() },
+        Output::Log { level, text } => {
+            OutputLine { level: Some(level.as_str().to_owned()), text: text.clone() }
+        }
         Output::Emit(block) => OutputLine { level: None, text: block.text().to_owned() },
     };
     let planned = |call: &PlannedCall| PlannedLine {

@@ -13,7 +13,7 @@ use futures::stream::unfold;
 use serde_json::{Value, json};
 use tokio_util::sync::DropGuard;
 
-use crate::run::result::{LogLevel, Output, ToolCallRecord};
+use crate::run::result::{Output, ToolCallRecord};
 use crate::run::result_json::milliseconds;
 use crate::run::script::Script;
 use crate::server::calls::CallGuard;
@@ -88,7 +88,7 @@ impl RunEvents {
                 printed.add(entry);
             }
             if let Output::Log { level, text } = entry {
-                let data = json!({ "level": level_name(*level), "text": shortened(text) });
+                let data = json!({ "level": level.as_str(), "text": shortened(text) });
                 send(RunEvent { name: "output", data });
             }
         }));
@@ -203,15 +203,6 @@ fn call_event(call: &ToolCallRecord) -> RunEvent {
         "resultBytes": call.result_bytes,
     });
     RunEvent { name: "call", data }
-}
-
-fn level_name(level: LogLevel) -> &'static str {
-    match level {
-        LogLevel::Debug => "debug",
-        LogLevel::Info => "info",
-        LogLevel::Warn => "warn",
-        LogLevel::Error => "error",
-    }
 }
 
 #[cfg(test)]

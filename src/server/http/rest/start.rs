@@ -15,7 +15,7 @@ use crate::server::client_slots::ClientSlot;
 use crate::server::http::rest_runs::answers::RunAnswer;
 use crate::server::http::rest_runs::{FinishedRun, KeyedBody, RestRun};
 use crate::server::http::tenant_state::Requester;
-use crate::server::prepare::{PreparedRun, prepare, take_rate};
+use crate::server::prepare::{PreparedRun, admit_run, prepare};
 use crate::server::request_span::ObservedRequest;
 use crate::server::run_answer::{TRY_AGAIN, answer_run};
 use crate::server::session::McpSession;
@@ -38,7 +38,7 @@ pub(super) struct RequestPermits {
 ///
 /// # Errors
 ///
-/// The answer to invalid arguments, or to a run beyond a rate limit.
+/// The answer to invalid arguments, or to a run that is not admitted.
 pub(super) fn start(
     requester: &Requester,
     request: RunRequest,
@@ -48,7 +48,7 @@ pub(super) fn start(
 ) -> Result<(RestRun, RunEvents), Answer> {
     let RunRequest { arguments, language, stream, background } = request;
     let session = &*requester.tenant.session;
-    take_rate(session, &requester.client_name())?;
+    admit_run(session, &requester.client_name())?;
     let PreparedRun { script, language, .. } = prepare(session, arguments, language)?;
     // A caller that gets the id before the answer can ask for the run by it.
     let id = if stream || background { Some(short_random_id().map_err(|_| no_id(session))?) } else { None };
@@ -66,6 +66,8 @@ pub(super) fn start(
     let (sender, answer) = watch::channel(None);
     let (shared, owner) = (Arc::clone(&session.shared), session.client.clone());
     let (executor, of_answer) = (shared.executor.clone(), printed.clone());
+    // A run in the background has no request that counts as a call.
+    let call = session.calls.begin();
     let task = tokio::spawn(async move {
         let result = executor.run(script).await;
         drop(ended);
@@ -74,6 +76,7 @@ pub(super) fn start(
         observed.end_rest(answer.is_error);
         let record = answer.structured["runId"].as_str().map(str::to_owned);
         sender.send_replace(Some(FinishedRun::new(RunAnswer::new(answer), record)));
+        drop(call);
     });
     let run = RestRun::new(id, key, cancel, printed.unwrap_or_default(), answer, task.abort_handle());
     Ok((run, events))

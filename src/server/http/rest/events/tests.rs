@@ -1,4 +1,5 @@
 use super::*;
+use crate::run::result::LogLevel;
 
 /// A report is sent neither before what the script printed earlier nor after what it printed later.
 #[tokio::test]

@@ -1,0 +1,57 @@
+//! `cx serve --log-format json`: notes and logs on stderr.
+
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::support::serve::Start;
+
+#[test]
+fn notes_and_logs_are_lines_of_json() {
+    let start = Start::new().server("well", &["well"]).variable("CX_LOG", "cx=debug");
+    let (mut command, _directory) =
+        start.arguments(&["--http", "127.0.0.1:0", "--log-format", "json", "--drain", "1s"]).command();
+    let child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let (mut child, mut lines) = with_lines(child);
+    let mut until = |message: &str| -> Value {
+        loop {
+            let line = lines.next().unwrap_or_else(|| panic!("no line begins with: {message}"));
+            let line: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("not JSON: {line}"));
+            for field in ["time", "level", "target"] {
+                assert!(line[field].is_string(), "{line}");
+            }
+            if line["message"].as_str().unwrap().starts_with(message) {
+                return line;
+            }
+        }
+    };
+    let note = until("listening on http://");
+    assert_eq!((note["level"].as_str(), note["target"].as_str()), (Some("info"), Some("cx")), "{note}");
+    let log = until("server started");
+    assert_eq!((log["level"].as_str(), log["server"].as_str()), (Some("info"), Some("well")), "{log}");
+    assert!(log["target"].as_str().unwrap().starts_with("cx::mcp"), "{log}");
+    assert!(log["process"].is_u64(), "{log}");
+    let kill = Command::new("kill").arg(child.id().to_string()).status();
+    assert!(kill.unwrap().success());
+    until("no more scripts are started");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+/// The same for mistakes.
+#[test]
+fn a_mistake_is_a_line_of_json() {
+    let (mut command, _directory) =
+        Start::new().arguments(&["--http", "203.0.113.1:0", "--log-format", "json"]).command();
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    let line: Value = serde_json::from_str(stderr.lines().last().unwrap()).unwrap();
+    assert_eq!(line["level"], "error", "{line}");
+    assert!(line["message"].as_str().unwrap().contains("token"), "{line}");
+}
+
+/// The lines of a process's stderr.
+fn with_lines(mut child: std::process::Child) -> (std::process::Child, impl Iterator<Item = String>) {
+    let stderr = std::io::BufReader::new(child.stderr.take().unwrap());
+    (child, std::io::BufRead::lines(stderr).map(Result::unwrap))
+}

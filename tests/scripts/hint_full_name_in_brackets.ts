@@ -1,0 +1,1 @@
+return await tools["mock.echo"]({ a: 1 });

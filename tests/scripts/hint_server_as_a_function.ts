@@ -1,0 +1,1 @@
+return await mock({ text: "a" });
