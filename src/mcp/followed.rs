@@ -27,7 +27,6 @@ struct Followed {
     /// Whether the server has confirmed the subscription.
     is_confirmed: bool,
     /// Ends the stream of the subscription, in the stateless revision.
-    #[expect(dead_code, reason = "kept for its drop")]
     stream: Option<DropGuard>,
     /// Cancelled when the server has ended the subscription.
     over: CancellationToken,
