@@ -2,7 +2,7 @@
 
 import wit_world
 
-from cx_guest import tools
+from cx_guest import queries
 from cx_guest.errors import McpToolError
 from cx_guest.values import to_json
 
@@ -53,7 +53,7 @@ class _Pieces:
             raise StopAsyncIteration
         self._begin()
         try:
-            piece = await tools.query(_call(next=self._number))
+            piece = await queries.query(_call(next=self._number))
         except McpToolError:
             # The host has ended it.
             self._is_over = True
@@ -72,7 +72,7 @@ class _Pieces:
     async def aclose(self) -> None:
         """Ends the request at the model."""
         if self._end():
-            await tools.query(_call(close=self._number))
+            await queries.query(_call(close=self._number))
 
     def __iter__(self):
         return _Loop(self)
@@ -82,7 +82,7 @@ class _Pieces:
             raise StopIteration
         self._begin()
         try:
-            piece = tools.query_now(_call(next=self._number))
+            piece = queries.query_now(_call(next=self._number))
         except McpToolError:
             self._is_over = True
             raise
@@ -99,7 +99,7 @@ class _Pieces:
     def close(self) -> None:
         """Ends the request at the model."""
         if self._end():
-            tools.query_now(_call(close=self._number))
+            queries.query_now(_call(close=self._number))
 
     def __await__(self):
         # `await llm.ask(…, stream=True)` is the stream too: what is asked without it has to be awaited.
@@ -123,7 +123,7 @@ class _Pieces:
             raise RuntimeError(_BUSY)
         if self._number is None:
             try:
-                self._number = tools.query_now(_call(open=self._text))
+                self._number = queries.query_now(_call(open=self._text))
             except BaseException:
                 self._is_over = True
                 raise
@@ -139,7 +139,7 @@ class _Pieces:
         """Ends the request of an answer whose reading has begun. Does not wait: a destructor must not."""
         if self._number is not None and self._end():
             self._was_left = True
-            _start_call(*tools.query_request(_call(close=self._number)))
+            _start_call(*queries.query_request(_call(close=self._number)))
 
 
 class _AsyncLoop:
@@ -194,34 +194,34 @@ class Llm:
     def ask(self, prompt, *, schema=None, model=None, max_tokens=None, system_prompt=None, stream=False):
         """The answer to a prompt: a text, or with a JSON Schema a value that fits it. `stream=True`: for `async for`."""
         options = _options(schema, model, max_tokens, system_prompt)
-        text = _text(options, prompt=tools.name_of("the prompt", prompt))
-        return _Pieces(text) if stream else tools.query(_call(ask=text))
+        text = _text(options, prompt=queries.name_of("the prompt", prompt))
+        return _Pieces(text) if stream else queries.query(_call(ask=text))
 
     def ask_sync(self, prompt, *, schema=None, model=None, max_tokens=None, system_prompt=None, stream=False):
         """The same, blocking. `stream=True`: for `for`."""
         options = _options(schema, model, max_tokens, system_prompt)
-        text = _text(options, prompt=tools.name_of("the prompt", prompt))
-        return _Pieces(text) if stream else tools.query_now(_call(ask=text))
+        text = _text(options, prompt=queries.name_of("the prompt", prompt))
+        return _Pieces(text) if stream else queries.query_now(_call(ask=text))
 
     def think(self, messages, *, schema=None, model=None, max_tokens=None, system_prompt=None, stream=False):
         """The answer to a conversation: [{"role": "user", "content": "…"}, …]."""
         text = _text(_options(schema, model, max_tokens, system_prompt), messages=messages)
-        return _Pieces(text) if stream else tools.query(_call(ask=text))
+        return _Pieces(text) if stream else queries.query(_call(ask=text))
 
     def think_sync(self, messages, *, schema=None, model=None, max_tokens=None, system_prompt=None, stream=False):
         """The same, blocking. `stream=True`: for `for`."""
         text = _text(_options(schema, model, max_tokens, system_prompt), messages=messages)
-        return _Pieces(text) if stream else tools.query_now(_call(ask=text))
+        return _Pieces(text) if stream else queries.query_now(_call(ask=text))
 
     def extract(self, value, schema, *, model=None, max_tokens=None, system_prompt=None):
         """The value as one that fits the JSON Schema. A value that fits already costs nothing."""
         text = _text(_options(None, model, max_tokens, system_prompt), value=value, schema=schema)
-        return tools.query(_call(extract=text))
+        return queries.query(_call(extract=text))
 
     def extract_sync(self, value, schema, *, model=None, max_tokens=None, system_prompt=None):
         """The same, blocking."""
         text = _text(_options(None, model, max_tokens, system_prompt), value=value, schema=schema)
-        return tools.query_now(_call(extract=text))
+        return queries.query_now(_call(extract=text))
 
     def __repr__(self) -> str:
         return "<llm>"

@@ -6,6 +6,7 @@ completions may arrive during any wait, also a blocking one, and resolve their f
 
 import asyncio
 import heapq
+import math
 import sys
 import time
 from asyncio import base_events, events, tasks
@@ -13,7 +14,7 @@ from types import TracebackType
 
 import wit_world
 
-from cx_guest import refused
+from cx_guest import refusals
 
 _start_call = wit_world.start_call
 _wait = wit_world.wait
@@ -22,7 +23,7 @@ _running_loop = events._get_running_loop
 _monotonic = time.monotonic
 
 _NO_THREADS = "scripts have no threads: call the function directly, without `to_thread` or `run_in_executor`"
-_NO_PROCESSES = refused.PROCESS
+_NO_PROCESSES = refusals.PROCESS
 _NO_NETWORK = "scripts have no sockets; `await fetch(url)` reaches hosts that a person has granted (`--allow-net HOST`)"
 
 # The futures that wait for calls in flight, by the number of the call.
@@ -54,6 +55,20 @@ def wait(timeout_ms: float) -> None:
     while timeout_ms > 0:
         deliver(_wait(timeout_ms))
         timeout_ms = (end - _monotonic()) * 1000.0
+
+
+def sleep(seconds, /) -> None:
+    """Sleeps in the host. Tool calls that end meanwhile are kept for the event loop."""
+    # What `float` refuses, the original refused too; `-0.0` is zero.
+    seconds = float(seconds)
+    if math.isnan(seconds):
+        raise ValueError("Invalid value NaN (not a number)")
+    if seconds < 0:
+        raise ValueError("sleep length must be non-negative")
+    end = _monotonic() + seconds
+    # The host may return early, when a call ends.
+    while (left := end - _monotonic()) > 0:
+        wait(left * 1000)
 
 
 def block(started: tuple[int, str | None]) -> str:
@@ -303,7 +318,8 @@ def run(main, **options):
 
 
 def install() -> None:
-    """Makes this the loop that asyncio gives. Called at build time."""
+    """Makes this the loop that asyncio gives, and `time.sleep` a wait in the host. Called at build time."""
+    time.sleep = sleep
     events._event_loop_policy = _Policy()
     asyncio.run = asyncio.runners.run = run
     asyncio.EventLoop = asyncio.SelectorEventLoop = EventLoop

@@ -15,7 +15,8 @@ import uuid
 import warnings
 from asyncio import events
 
-from cx_guest import fetch, llm, local_time, loop, output, report, runtime, source, state, tools, values
+from cx_guest import fetch, llm, local_time, loop, output, report, runtime, script_names, source, state, values
+from cx_guest.program import VALUE_NAME, Program
 
 class _State:
     """Made by `prepare`, filled by `load`, used by `run`."""
@@ -23,7 +24,7 @@ class _State:
     loop: loop.EventLoop
     main: types.ModuleType
     namespace: dict
-    program: source.Program
+    program: Program
     name: str
     names_loaded: bool
     inputs: object
@@ -34,7 +35,7 @@ def install() -> None:
     """Changes the interpreter into the one that scripts find. Called at build time."""
     loop.install()
     output.install()
-    tools.install()
+    script_names.install()
     runtime.install()
     local_time.install()
     _State.loop = loop.EventLoop()
@@ -75,7 +76,7 @@ def prepare() -> None:
     main = types.ModuleType("__main__")
     namespace = main.__dict__
     namespace["__builtins__"] = builtins
-    namespace.update(tools.script_globals())
+    namespace.update(script_names.script_globals())
     namespace["state"] = state.State()
     namespace["llm"] = llm.Llm()
     sys.modules["__main__"] = main
@@ -107,7 +108,7 @@ def load(script) -> str | None:
     servers = values.from_json(script.servers)
     if script.network:
         fetch.start(namespace)
-    tools.start(namespace, servers, script.argument_bytes)
+    script_names.start(namespace, servers, script.argument_bytes)
     runtime.start(namespace, servers)
     # Read when a traceback or `inspect.getsource` asks for it.
     linecache.cache[name] = (lambda: text,)
@@ -152,7 +153,7 @@ def _run_exit_functions() -> None:
         pass
 
 
-def _execute(program: source.Program, namespace: dict):
+def _execute(program: Program, namespace: dict):
     code = program.code
     if program.returns:
         namespace["__doc__"] = program.doc
@@ -169,7 +170,7 @@ def _execute(program: source.Program, namespace: dict):
     return value
 
 
-async def _finish(script, program: source.Program | None = None, namespace: dict | None = None):
+async def _finish(script, program: Program | None = None, namespace: dict | None = None):
     value = await script
     if program is not None:
         value = _value(program, namespace)
@@ -189,14 +190,14 @@ def _is_awaitable(value) -> bool:
 _COMMON = frozenset({int, str, float, bool, list, dict, tuple, type(None)})
 
 
-def _value(program: source.Program, namespace: dict):
+def _value(program: Program, namespace: dict):
     """Returns the value of a script that has run, or what its function returns."""
     if program.entry is not None:
         function = namespace[program.entry]
         # Not the variable: the script may have used the name for something else.
         inputs = _State.inputs
         return function(inputs) if _takes_input(function, inputs) else function()
-    return namespace.pop(source.VALUE_NAME, None) if program.has_value else None
+    return namespace.pop(VALUE_NAME, None) if program.has_value else None
 
 
 def _takes_input(function, inputs) -> bool:

@@ -1,4 +1,4 @@
-//! Modules that scripts cannot import, or can import and not use: the table of `cx_guest/refused.py`, with its
+//! Modules that scripts cannot import, or can import and not use: the table of `cx_guest/refusals.py`, with its
 //! messages. A test compares the two in the interpreter that scripts have.
 
 use self::Unavailable::{InUse, Module, Package};
