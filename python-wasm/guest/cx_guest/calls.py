@@ -10,6 +10,7 @@ import wit_world
 
 from cx_guest import loop
 from cx_guest.errors import McpToolError, tool_error
+from cx_guest.options import milliseconds, timeout_among, timeout_of
 from cx_guest.output import printable
 from cx_guest.queries import decode, name_of
 from cx_guest.values import from_json, to_json
@@ -58,21 +59,25 @@ def _too_long(text: str) -> str | None:
     return None
 
 
-def _written(server: str, tool: str, positional: tuple, named: dict):
-    """The arguments of a call as written: keyword arguments or one dict, or both."""
+def _written(server: str, tool: str, positional: tuple, named: dict) -> tuple:
+    """The arguments of a call as written: keyword arguments or one dict, or both; and the time that its options give
+    it, in milliseconds."""
     if not positional:
-        return named or None
-    if len(positional) > 1:
+        return named or None, None
+    first, *options = positional
+    if len(options) > 1 or options and not isinstance(options[0], Mapping | None):
         raise TypeError(
             f"{server}.{tool} takes keyword arguments or one dict, as in {tool}(path='a.txt'): "
             f"{len(positional)} positional arguments"
         )
-    only = positional[0]
+    timeout_ms = timeout_among(f"{server}.{tool}", options)
     if not named:
-        return only
-    if not isinstance(only, Mapping):
-        raise TypeError(f"{server}.{tool} takes keyword arguments or one dict: a {type(only).__name__} and keywords")
-    return {**only, **named}
+        return first, timeout_ms
+    if first is None:
+        return named, timeout_ms
+    if not isinstance(first, Mapping):
+        raise TypeError(f"{server}.{tool} takes keyword arguments or one dict: a {type(first).__name__} and keywords")
+    return {**first, **named}, timeout_ms
 
 
 # --- one tool ------------------------------------------------------------------------------------------------------
@@ -83,7 +88,8 @@ def make_tool(server: str, tool: str, decode=from_json):
     server, tool = printable(server), printable(tool)
 
     async def call(*positional, **named):
-        answer = _begin(_TOOL, server, tool, _arguments(server, tool, _written(server, tool, positional, named)))
+        arguments, timeout_ms = _written(server, tool, positional, named)
+        answer = _begin(_TOOL, server, tool, _arguments(server, tool, arguments), timeout_ms)
         if answer.__class__ is not str:
             answer = await _finish(answer, True)
         if answer.startswith("!"):
@@ -103,7 +109,8 @@ def by_full_name(name: str):
     name = printable(name)
 
     async def call(*positional, **named):
-        answer = _begin(_FULL_NAME, "", name, _arguments(None, name, _written("tools", name, positional, named)))
+        arguments, timeout_ms = _written("tools", name, positional, named)
+        answer = _begin(_FULL_NAME, "", name, _arguments(None, name, arguments), timeout_ms)
         if answer.__class__ is not str:
             answer = await _finish(answer, True)
         return decode(answer)
@@ -117,21 +124,26 @@ def by_full_name(name: str):
 # --- calls by name ------------------------------------------------------------------------------------------------
 
 
-async def call_mcp_tool(name, params=None, **named):
+# Options are not a parameter with a name, which could be that of an argument among the keywords.
+
+
+async def call_mcp_tool(name, params=None, *options, **named):
     """Calls the tool of this full name, `mcp__server__tool` or `server.tool`."""
     name = name_of("the tool's name", name)
+    timeout_ms = timeout_among("call_mcp_tool", options)
     arguments = {**params, **named} if named and params else named or params
-    answer = _begin(_FULL_NAME, "", name, _arguments(None, name, arguments))
+    answer = _begin(_FULL_NAME, "", name, _arguments(None, name, arguments), timeout_ms)
     if not isinstance(answer, str):
         answer = await _finish(answer, True)
     return decode(answer)
 
 
-def call_mcp_tool_sync(name, params=None, **named):
+def call_mcp_tool_sync(name, params=None, *options, **named):
     """The same, blocking."""
     name = name_of("the tool's name", name)
+    timeout_ms = timeout_among("call_mcp_tool_sync", options)
     arguments = {**params, **named} if named and params else named or params
-    return decode(_block_on(_start_call(_FULL_NAME, "", name, _arguments(None, name, arguments))))
+    return decode(_block_on(_start_call(_FULL_NAME, "", name, _arguments(None, name, arguments)), timeout_ms))
 
 
 def _refused(message: str) -> dict:
@@ -173,9 +185,6 @@ def _parallel(options, max_parallel) -> int | None:
         if not isinstance(options, Mapping):
             kind = type(options).__name__
             raise TypeError(f"call_tools takes its options by name, as in max_parallel=5: a positional {kind}")
-        for name in options:
-            if name not in ("max_parallel", "maxParallel"):
-                raise TypeError(f"call_tools has no option {name!r}: expected 'max_parallel'")
         options = options.get("max_parallel", options.get("maxParallel"))
     most = options if max_parallel is None else max_parallel
     if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
@@ -183,14 +192,18 @@ def _parallel(options, max_parallel) -> int | None:
     return most
 
 
-def call_tools(calls, options=None, *, max_parallel=None) -> list[dict]:
+def call_tools(calls, options=None, *, max_parallel=None, timeout=None) -> list[dict]:
     """Calls many tools at once, at most `max_parallel` at the same time, and waits for all.
 
+    `timeout` is the time for the answer to each call, in seconds.
     Returns {"ok": …} for each, never raises for a tool's failure. Every call is checked before the first one is sent.
     """
     if isinstance(calls, (str, bytes, Mapping)):
         raise TypeError("call_tools takes a list of {server, tool, args}")
     most = _parallel(options, max_parallel)
+    timeout_ms = timeout_of("call_tools", options, ("max_parallel", "maxParallel"))
+    if timeout is not None:
+        timeout_ms = milliseconds("call_tools: `timeout`", timeout)
     requests = []
     for index, call in enumerate(calls):
         request = _request_item(call)
@@ -198,13 +211,17 @@ def call_tools(calls, options=None, *, max_parallel=None) -> list[dict]:
             message = request["error"]["message"]
             raise TypeError(f"call_tools: nothing was sent, because of call {index}: {message}")
         requests.append(request)
-    return [_result(answer) for answer in loop.block_all(requests, most)]
+    return [_result(answer) for answer in loop.block_all(requests, most, timeout_ms)]
 
 
-def call_tool(server, tool, args=None, **named) -> dict:
+def call_tool(server, tool, args=None, *options, **named) -> dict:
     """Calls one tool and waits for it."""
     if isinstance(server, str) and isinstance(tool, Mapping):
         return _refused("expected call_tool(server, tool, args); with one name it is call_mcp_tool_sync(name, args)")
+    try:
+        timeout_ms = timeout_among("call_tool", options)
+    except TypeError as error:
+        return _refused(str(error))
     arguments = {**args, **named} if named and args else named or args
     request = _request(server, tool, arguments)
-    return request if isinstance(request, dict) else _result(_block_on(_start_call(*request)))
+    return request if isinstance(request, dict) else _result(_block_on(_start_call(*request), timeout_ms))

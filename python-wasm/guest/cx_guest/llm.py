@@ -4,6 +4,7 @@ import wit_world
 
 from cx_guest import queries
 from cx_guest.errors import McpToolError
+from cx_guest.options import milliseconds
 from cx_guest.values import to_json
 
 _start_call = wit_world.start_call
@@ -191,40 +192,65 @@ class Llm:
 
     __slots__ = ()
 
-    def ask(self, prompt, *, schema=None, model=None, max_tokens=None, system_prompt=None, stream=False):
-        """The answer to a prompt: a text, or with a JSON Schema a value that fits it. `stream=True`: for `async for`."""
+    def ask(
+        self, prompt, *, schema=None, model=None, max_tokens=None, system_prompt=None, stream=False, timeout=None
+    ):
+        """The answer to a prompt: a text, or with a JSON Schema a value that fits it. `stream=True`: for `async for`.
+
+        `timeout` is the time for the answer, in seconds.
+        """
         options = _options(schema, model, max_tokens, system_prompt)
         text = _text(options, prompt=queries.name_of("the prompt", prompt))
-        return _Pieces(text) if stream else queries.query(_call(ask=text))
+        return _answer(queries.query, "llm.ask", text, stream, timeout)
 
-    def ask_sync(self, prompt, *, schema=None, model=None, max_tokens=None, system_prompt=None, stream=False):
+    def ask_sync(
+        self, prompt, *, schema=None, model=None, max_tokens=None, system_prompt=None, stream=False, timeout=None
+    ):
         """The same, blocking. `stream=True`: for `for`."""
         options = _options(schema, model, max_tokens, system_prompt)
         text = _text(options, prompt=queries.name_of("the prompt", prompt))
-        return _Pieces(text) if stream else queries.query_now(_call(ask=text))
+        return _answer(queries.query_now, "llm.ask_sync", text, stream, timeout)
 
-    def think(self, messages, *, schema=None, model=None, max_tokens=None, system_prompt=None, stream=False):
+    def think(
+        self, messages, *, schema=None, model=None, max_tokens=None, system_prompt=None, stream=False, timeout=None
+    ):
         """The answer to a conversation: [{"role": "user", "content": "…"}, …]."""
         text = _text(_options(schema, model, max_tokens, system_prompt), messages=messages)
-        return _Pieces(text) if stream else queries.query(_call(ask=text))
+        return _answer(queries.query, "llm.think", text, stream, timeout)
 
-    def think_sync(self, messages, *, schema=None, model=None, max_tokens=None, system_prompt=None, stream=False):
+    def think_sync(
+        self, messages, *, schema=None, model=None, max_tokens=None, system_prompt=None, stream=False, timeout=None
+    ):
         """The same, blocking. `stream=True`: for `for`."""
         text = _text(_options(schema, model, max_tokens, system_prompt), messages=messages)
-        return _Pieces(text) if stream else queries.query_now(_call(ask=text))
+        return _answer(queries.query_now, "llm.think_sync", text, stream, timeout)
 
-    def extract(self, value, schema, *, model=None, max_tokens=None, system_prompt=None):
+    def extract(self, value, schema, *, model=None, max_tokens=None, system_prompt=None, timeout=None):
         """The value as one that fits the JSON Schema. A value that fits already costs nothing."""
         text = _text(_options(None, model, max_tokens, system_prompt), value=value, schema=schema)
-        return queries.query(_call(extract=text))
+        return queries.query(_call(extract=text), _time("llm.extract", timeout))
 
-    def extract_sync(self, value, schema, *, model=None, max_tokens=None, system_prompt=None):
+    def extract_sync(self, value, schema, *, model=None, max_tokens=None, system_prompt=None, timeout=None):
         """The same, blocking."""
         text = _text(_options(None, model, max_tokens, system_prompt), value=value, schema=schema)
-        return queries.query_now(_call(extract=text))
+        return queries.query_now(_call(extract=text), _time("llm.extract_sync", timeout))
 
     def __repr__(self) -> str:
         return "<llm>"
+
+
+def _answer(ask, what: str, text: str, is_stream: bool, timeout):
+    """What `ask` makes of the question, or a stream of its answer."""
+    timeout_ms = _time(what, timeout)
+    if not is_stream:
+        return ask(_call(ask=text), timeout_ms)
+    if timeout is not None:
+        raise TypeError("an answer in pieces takes no `timeout`: leave the loop when it has taken too long")
+    return _Pieces(text)
+
+
+def _time(what: str, timeout) -> float | None:
+    return None if timeout is None else milliseconds(f"{what}: `timeout`", timeout)
 
 
 def _options(schema, model, max_tokens, system_prompt) -> dict:

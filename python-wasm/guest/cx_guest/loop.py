@@ -71,11 +71,18 @@ def sleep(seconds, /) -> None:
         wait(left * 1000)
 
 
-def block(started: tuple[int, str | None]) -> str:
+def limit(number: int, timeout_ms: float | None) -> None:
+    """Gives the call of a tool with this number so much time for its answer. The host ends it then."""
+    if timeout_ms is not None:
+        _start_call(_QUERY, "", "", f'{{"kind":"limitCall","id":{number},"timeoutMs":{timeout_ms!r}}}')
+
+
+def block(started: tuple[int, str | None], timeout_ms: float | None = None) -> str:
     """Waits for the answer to a call that was started, and for nothing else."""
     number, answer = started
     if answer is not None:
         return answer
+    limit(number, timeout_ms)
     _blocking.add(number)
     try:
         while True:
@@ -91,7 +98,26 @@ def block(started: tuple[int, str | None]) -> str:
         _blocking.discard(number)
 
 
-def block_all(requests: list[tuple], most: int | None = None) -> list[str]:
+def block_for(started: tuple[int, str | None], timeout_ms: float) -> str | None:
+    """Waits for an answer for so long. Returns None if there is none then: it is dropped when it comes."""
+    number, answer = started
+    if answer is not None:
+        return answer
+    end = _monotonic() + timeout_ms / 1000.0
+    _blocking.add(number)
+    try:
+        while True:
+            left = (end - _monotonic()) * 1000.0
+            deliver(_wait(max(left, 0.0)))
+            if number in _answers:
+                return _answers.pop(number)
+            if left <= 0:
+                return None
+    finally:
+        _blocking.discard(number)
+
+
+def block_all(requests: list[tuple], most: int | None = None, timeout_ms: float | None = None) -> list[str]:
     """Makes several calls, each by the arguments of `start_call`, at most `most` (or all) at once."""
     most = most or len(requests)
     answers = [""] * len(requests)
@@ -105,6 +131,7 @@ def block_all(requests: list[tuple], most: int | None = None) -> list[str]:
                 if answer is None:
                     waiting[number] = position
                     _blocking.add(number)
+                    limit(number, timeout_ms)
                 else:
                     answers[position] = answer
                 position += 1
@@ -121,7 +148,7 @@ def block_all(requests: list[tuple], most: int | None = None) -> list[str]:
         _blocking.difference_update(waiting)
 
 
-def begin(operation, server: str, name: str, arguments: str):
+def begin(operation, server: str, name: str, arguments: str, timeout_ms: float | None = None):
     """Starts a call. Returns its answer, or a future of it.
 
     If no other task can run before the answer arrives, this waits for it: the outcome is the same, and a turn of the
@@ -130,10 +157,11 @@ def begin(operation, server: str, name: str, arguments: str):
     loop = _running_loop()
     number, answer = started = _start_call(operation, server, name, arguments)
     if loop is None or (not calls and not loop._ready and not loop._scheduled and not _must_cancel(loop)):
-        return block(started)
+        return block(started, timeout_ms)
     future = loop.create_future()
     if answer is None:
         calls[number] = future
+        limit(number, timeout_ms)
     else:
         # In the loop's next turn, so that a script which makes one quick call after the other does not keep its other
         # tasks from running.

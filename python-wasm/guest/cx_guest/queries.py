@@ -4,10 +4,13 @@ Names go to the host as they are written. The host knows exact names and their s
 name to a wrong one.
 """
 
+import asyncio
+
 import wit_world
 
 from cx_guest import loop
-from cx_guest.errors import tool_error
+from cx_guest.errors import McpToolError, tool_error
+from cx_guest.options import milliseconds, timeout_among
 from cx_guest.output import printable
 from cx_guest.values import from_json, to_json
 
@@ -35,28 +38,62 @@ def query_request(question: dict) -> tuple:
     return _QUERY, "", "", to_json("query", question)
 
 
-async def query(question: dict):
-    """The value of the host's answer."""
+async def query(question: dict, timeout_ms: float | None = None):
+    """The value of the host's answer. Raises if there is none within the time, if one is given."""
+    if timeout_ms is not None:
+        try:
+            async with asyncio.timeout(timeout_ms / 1000.0) as time:
+                return await query(question)
+        except TimeoutError:
+            if not time.expired():
+                raise
+            raise _too_late(timeout_ms) from None
     answer = loop.begin(*query_request(question))
     if not isinstance(answer, str):
         answer = await loop.finish(answer)
     return decode(answer)
 
 
-def query_now(question: dict):
+def query_now(question: dict, timeout_ms: float | None = None):
     """The same, blocking."""
-    return decode(loop.block(_start_call(*query_request(question))))
+    started = _start_call(*query_request(question))
+    if timeout_ms is None:
+        return decode(loop.block(started))
+    answer = loop.block_for(started, timeout_ms)
+    if answer is None:
+        raise _too_late(timeout_ms)
+    return decode(answer)
 
 
-def pair(functions: dict, name: str, doc: str, question, shape=lambda answer: answer) -> None:
+def _too_late(timeout_ms: float) -> McpToolError:
+    # As the host says it of a tool's call.
+    message = f"no answer within the {int(timeout_ms)} ms that the script gave the call"
+    return McpToolError(message, code="TOOL_TIMEOUT")
+
+
+def pair(functions: dict, name: str, doc: str, question, shape=lambda answer: answer, options_at=None) -> None:
     """Adds a question to the host to `functions`: as a coroutine function and, with `_sync` after its name, as a plain
-    one."""
+    one. Both take the time for the answer as `timeout`, in seconds.
+
+    With `options_at`, all keywords are the question's own, and the time is in a dict at this position.
+    """
+
+    def timed(positional: tuple, named: dict) -> tuple[dict, float | None]:
+        if options_at is not None:
+            timeout_ms = timeout_among(name, positional[options_at:])
+            return question(*positional[:options_at], **named), timeout_ms
+        timeout = named.pop("timeout", None)
+        timeout_ms = None if timeout is None else milliseconds(f"{name}: `timeout`", timeout)
+        return question(*positional, **named), timeout_ms
 
     async def later(*positional, **named):
-        return shape(await query(question(*positional, **named)))
+        return shape(await query(*timed(positional, named)))
 
     def now(*positional, **named):
-        return shape(query_now(question(*positional, **named)))
+        return shape(query_now(*timed(positional, named)))
+
+    # In the errors of a wrong call.
+    question.__name__ = question.__qualname__ = name
 
     for function, suffix in ((later, ""), (now, "_sync")):
         function.__name__ = function.__qualname__ = name + suffix

@@ -286,10 +286,10 @@ def search_tool_docs_sync(query, limit=5, detail="summary"):
     return queries.query_now(_search(query, limit, detail))
 
 
-async def call_tool(server, tool, arguments=None):
+async def call_tool(server, tool, arguments=None, options=None):
     """Calls a tool and returns its result. Raises MCPError."""
     server, tool = name_of("the server's name", server), name_of("the tool's name", tool)
-    return await calls.make_tool(server, tool, _decode)(arguments or {})
+    return await calls.make_tool(server, tool, _decode)(arguments or {}, options)
 
 
 # Maximum number of names in the summary: it is for a reader who wants an overview.
