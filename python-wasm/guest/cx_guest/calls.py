@@ -139,7 +139,7 @@ async def call_mcp_tool(name, params=None, *options, **named):
 
 
 def call_mcp_tool_sync(name, params=None, *options, **named):
-    """The same, blocking."""
+    """Calls the tool of this full name, and blocks until it has answered."""
     name = name_of("the tool's name", name)
     timeout_ms = timeout_among("call_mcp_tool_sync", options)
     arguments = {**params, **named} if named and params else named or params

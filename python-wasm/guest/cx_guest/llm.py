@@ -258,3 +258,4 @@ def _options(schema, model, max_tokens, system_prompt) -> dict:
 
 
 Llm.__module__ = "mcp"
+queries.document_blocking(Llm)

@@ -5,6 +5,7 @@ name to a wrong one.
 """
 
 import asyncio
+import inspect
 
 import wit_world
 
@@ -95,9 +96,27 @@ def pair(functions: dict, name: str, doc: str, question, shape=lambda answer: an
     # In the errors of a wrong call.
     question.__name__ = question.__qualname__ = name
 
+    signature = _signature(question, options_at)
     for function, suffix in ((later, ""), (now, "_sync")):
         function.__name__ = function.__qualname__ = name + suffix
-        function.__doc__ = doc
+        function.__doc__ = f"{doc} Blocks." if suffix else doc
         function.__module__ = "mcp"
-        function.__wrapped__ = question
+        function.__signature__ = signature
         functions[name + suffix] = function
+
+
+def _signature(question, options_at: int | None) -> inspect.Signature:
+    """That of the functions for a question: its own parameters, and the time for the answer."""
+    parameters = list(inspect.signature(question).parameters.values())
+    if options_at is None:
+        parameters.append(inspect.Parameter("timeout", inspect.Parameter.KEYWORD_ONLY, default=None))
+    else:
+        parameters.insert(options_at, inspect.Parameter("options", inspect.Parameter.VAR_POSITIONAL))
+    return inspect.Signature(parameters)
+
+
+def document_blocking(cls: type) -> None:
+    """Gives each blocking method of a class the documentation of the other form."""
+    for name, function in vars(cls).items():
+        if name.endswith("_sync"):
+            function.__doc__ = f"{getattr(cls, name.removesuffix('_sync')).__doc__.rstrip()}\n\nBlocks."

@@ -132,6 +132,8 @@ tools = Tools()
 class ServersModule(types.ModuleType):
     """A package whose submodules are the servers: `from mcp_tools import github`, `import mcp_tools.github`."""
 
+    __cx_all__ = True
+
     def __init__(self, name: str, doc: str, servers: Mapping) -> None:
         super().__init__(name, doc)
         self.__path__ = []

@@ -155,3 +155,4 @@ class State:
 
 
 State.__module__ = "mcp"
+queries.document_blocking(State)
