@@ -9,7 +9,7 @@ import heapq
 import math
 import sys
 import time
-from asyncio import base_events, events, tasks
+from asyncio import base_events, events, tasks, unix_events
 from types import TracebackType
 
 import wit_world
@@ -24,6 +24,7 @@ _monotonic = time.monotonic
 
 _NO_THREADS = "scripts have no threads: call the function directly, without `to_thread` or `run_in_executor`"
 _NO_PROCESSES = refusals.PROCESS
+_NO_SIGNALS = refusals.SIGNALS
 _NO_NETWORK = "scripts have no sockets; `await fetch(url)` reaches hosts that a person has granted (`--allow-net HOST`)"
 
 # The futures that wait for calls in flight, by the number of the call.
@@ -195,6 +196,9 @@ async def finish(future: asyncio.Future, is_tool: bool = False) -> str:
         raise
 
 
+# As in asyncio: with fewer cancelled timers a look at all of them is not worth it.
+_MAX_CANCELLED_TIMERS = 50
+
 # How long tasks that have not ended at the script's end may take to do so.
 _CLEANUP_SECONDS = 1.0
 
@@ -207,6 +211,8 @@ class EventLoop(base_events.BaseEventLoop):
 
     def _run_once(self) -> None:
         ready = self._ready
+        if self._timer_cancelled_count > _MAX_CANCELLED_TIMERS:
+            self._drop_cancelled()
         scheduled = self._scheduled
         while scheduled and scheduled[0]._cancelled:
             self._timer_cancelled_count -= 1
@@ -232,6 +238,20 @@ class EventLoop(base_events.BaseEventLoop):
             if not handle._cancelled:
                 handle._run()
         handle = None
+
+    def _drop_cancelled(self) -> None:
+        """Removes cancelled timers behind one that is not, if most are: each `wait_for` leaves one."""
+        if self._timer_cancelled_count * 2 <= len(self._scheduled):
+            return
+        kept = []
+        for handle in self._scheduled:
+            if handle._cancelled:
+                handle._scheduled = False
+            else:
+                kept.append(handle)
+        heapq.heapify(kept)
+        self._scheduled = kept
+        self._timer_cancelled_count = 0
 
     def _stuck(self) -> RuntimeError:
         """Returns the error of a script whose wait cannot end, with the location where it waits."""
@@ -295,6 +315,13 @@ class EventLoop(base_events.BaseEventLoop):
     def set_default_executor(self, executor):
         raise RuntimeError(_NO_THREADS)
 
+    def add_signal_handler(self, sig, callback, *args):
+        # The class that programs expect where there are no signals.
+        raise NotImplementedError(_NO_SIGNALS)
+
+    def remove_signal_handler(self, sig):
+        raise NotImplementedError(_NO_SIGNALS)
+
     async def subprocess_exec(self, *args, **kwargs):
         raise OSError(_NO_PROCESSES)
 
@@ -349,6 +376,8 @@ def install() -> None:
     """Makes this the loop that asyncio gives, and `time.sleep` a wait in the host. Called at build time."""
     time.sleep = sleep
     events._event_loop_policy = _Policy()
+    # What `set_event_loop_policy(None)` and `asyncio.DefaultEventLoopPolicy()` make.
+    unix_events._DefaultEventLoopPolicy = _Policy
     asyncio.run = asyncio.runners.run = run
     asyncio.EventLoop = asyncio.SelectorEventLoop = EventLoop
 

@@ -19,6 +19,7 @@ RELATIVE = (
 NATIVE = "native code cannot be loaded into a script"
 TERMINAL = "a script has no terminal: print(...) what the reader should see, return the value"
 STDIN = "a script has no stdin: read `inputs`"
+SIGNALS = "scripts get no signals: use asyncio.timeout(...)"
 MAPPING = "scripts cannot map files or share memory: use bytearray or memoryview"
 ACCOUNTS = "there are no users, groups or system services here"
 SCRYPT = "it needs OpenSSL, which is not here: hashlib.pbkdf2_hmac derives keys too, or call a tool"

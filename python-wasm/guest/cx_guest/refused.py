@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from .refusals import ACCOUNTS, FILES, MODULES, NETWORK, PACKAGES, PROCESS, RELATIVE, SCRYPT, STDIN, THREADS
+from .refusals import ACCOUNTS, FILES, MODULES, NETWORK, PACKAGES, PROCESS, RELATIVE, SCRYPT, SIGNALS, STDIN, THREADS
 
 # Names that `os` has elsewhere.
 _OS = frozenset(
@@ -92,7 +92,7 @@ def install() -> None:
     threading._start_new_thread = _thread.start_new_thread
     threading._start_joinable_thread = _thread.start_joinable_thread
     os.__getattr__ = _absent("os", _OS, PROCESS)
-    signal.__getattr__ = _absent("signal", _SIGNAL, "scripts get no signals: use asyncio.timeout(...)")
+    signal.__getattr__ = _absent("signal", _SIGNAL, SIGNALS)
     builtins.open = io.open = _opening(_file(io.open))
     for name in ("open", "listdir", "scandir", "mkdir", "chdir", "unlink", "remove", "rename", "replace", "rmdir"):
         setattr(os, name, _file(getattr(os, name)))
@@ -266,6 +266,12 @@ def _browser(module) -> None:
         setattr(module, name, _raises(f"webbrowser.{name}", module.Error, sentence))
 
 
+def _debugger(module) -> None:
+    # Not its class, which `doctest` makes an object of. Without input it would end the script as if that had exited.
+    for name in ("set_trace", "set_trace_async", "post_mortem", "pm", "run", "runeval", "runcall"):
+        setattr(module, name, _raises(f"pdb.{name}", EOFError, STDIN))
+
+
 def _getpass(module) -> None:
     module.getpass = _raises("getpass.getpass", EOFError, STDIN)
     module.getuser = _raises("getpass.getuser", OSError, ACCOUNTS)
@@ -278,6 +284,7 @@ _PATCHES = {
     "http.client": _http,
     "webbrowser": _browser,
     "getpass": _getpass,
+    "pdb": _debugger,
     "hashlib": _hashlib,
     "sqlite3": _sqlite,
     "bs4": _soup,

@@ -1,6 +1,6 @@
 """An uncaught exception as data for the host."""
 
-import json
+from json import dumps
 
 from cx_guest.errors import McpToolError, host_code
 from cx_guest.exceptions import class_name, frames_of, location_of, message_of, shortened
@@ -32,14 +32,14 @@ def describe(error: BaseException, script: str) -> str:
         report["stack"] = stack_of(error)
         if isinstance(error, McpToolError) and report["name"] == "McpToolError":
             report["stack"] = report["stack"].replace("mcp.McpToolError: ", "McpToolError: ")
-        return printable(json.dumps(report, ensure_ascii=False))
+        return printable(dumps(report, ensure_ascii=False))
     except BaseException as second:
         # Without memory the compiler, which finds the lines of a stack, raises a SystemError.
         # `isinstance` would ask the objects for their class, and run code of the script.
         if issubclass(type(second), MemoryError) or issubclass(type(error), MemoryError):
             return '{"name":"MemoryError","message":"out of memory"}'
         name = type(second).__name__
-        return json.dumps({"name": "RuntimeError", "message": f"the script's exception cannot be shown: {name}"})
+        return dumps({"name": "RuntimeError", "message": f"the script's exception cannot be shown: {name}"})
 
 
 def _members(error: BaseException) -> str:
@@ -63,4 +63,4 @@ def exit_report(error: SystemExit, script: str) -> str | None:
         report["line"], report["column"] = location
     if any(entry.tb_frame.f_code.co_filename.endswith("/argparse.py") for entry in frames_of(error)):
         report["hint"] = ARGUMENTS
-    return printable(json.dumps(report, ensure_ascii=False))
+    return printable(dumps(report, ensure_ascii=False))

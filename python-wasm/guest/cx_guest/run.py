@@ -6,10 +6,12 @@ import builtins
 import inspect
 import itertools
 import linecache
+import logging
 import os
 import random
 import sys
 import tempfile
+import time
 import types
 import uuid
 import warnings
@@ -27,6 +29,7 @@ class _State:
     program: Program
     name: str
     names_loaded: bool
+    logs_times: bool
     inputs: object
     result_bytes: int
 
@@ -113,6 +116,7 @@ def load(script) -> str | None:
     # Read when a traceback or `inspect.getsource` asks for it.
     linecache.cache[name] = (lambda: text,)
     _State.name = name
+    _State.logs_times = "relativeCreated" in text
     _State.names_loaded = "LOADED_MCP_SERVERS" in text
     _State.result_bytes = script.result_bytes
     return None
@@ -123,6 +127,9 @@ def run() -> str:
     try:
         for note in _State.program.notes:
             print(note, file=sys.stderr)
+        if _State.logs_times:
+            # Else that of the snapshot. Not read by other scripts: a reading of the clock is part of a recording.
+            logging._startTime = time.time_ns()
         if _State.names_loaded:
             runtime.name_loaded(_State.namespace)
         try:
