@@ -7,7 +7,6 @@ completions may arrive during any wait, also a blocking one, and resolve their f
 import asyncio
 import heapq
 import math
-import sys
 import time
 from asyncio import base_events, events, tasks, unix_events
 from types import TracebackType
@@ -15,6 +14,7 @@ from types import TracebackType
 import wit_world
 
 from cx_guest import refusals
+from cx_guest.output import say
 
 _start_call = wit_world.start_call
 _wait = wit_world.wait
@@ -305,7 +305,7 @@ class EventLoop(base_events.BaseEventLoop):
         elif what.startswith("Task was destroyed"):
             return
         shown = f"{type(exception).__name__}: {exception}" if exception is not None else ""
-        print(f"{what}: {shown}"[:2048] if shown else what, file=sys.stderr)
+        say(f"{what}: {shown}"[:2048] if shown else what)
 
     # --- what cannot work ---
 
@@ -399,6 +399,6 @@ def run_coroutine(loop: EventLoop, coroutine):
                 task.cancelled() or task.exception()
             for task in unwilling:
                 task._log_destroy_pending = False
-                print(f"the task `{task.get_name()}` did not end when it was cancelled", file=sys.stderr)
+                say(f"the task `{task.get_name()}` did not end when it was cancelled")
         if loop._asyncgens:
             loop.run_until_complete(loop.shutdown_asyncgens())

@@ -126,7 +126,7 @@ def run() -> str:
     """Runs the script. Returns `+` and its value, or `-` and the report of its error."""
     try:
         for note in _State.program.notes:
-            print(note, file=sys.stderr)
+            output.say(note)
         if _State.logs_times:
             # Else that of the snapshot. Not read by other scripts: a reading of the clock is part of a recording.
             logging._startTime = time.time_ns()
@@ -144,7 +144,7 @@ def run() -> str:
         try:
             _warn_of_forgotten(_State.namespace)
         except BaseException as error:
-            print(f"looking for calls without `await` failed: {type(error).__name__}", file=sys.stderr)
+            output.say(f"looking for calls without `await` failed: {type(error).__name__}")
     _run_exit_functions()
     output.finish()
     return text
@@ -231,7 +231,7 @@ def _warn_unawaited(coroutine) -> None:
     location = ""
     for file, line, _function in origin or ():
         location = f" (line {line})" if file == getattr(_State, "name", None) else f" ({file}, line {line})"
-    print(f"`{name}()` was never awaited{location}: write `await` before it", file=sys.stderr)
+    output.say(f"`{name}()` was never awaited{location}: write `await` before it")
 
 
 def _held(namespace: dict):
