@@ -35,6 +35,8 @@ def _table(*rows: tuple[str, str]) -> dict[str, str]:
 MODULES: dict[str, str] = _table(
     ("ssl _ssl", NETWORK),
     ("multiprocessing _multiprocessing _posixsubprocess _posixshmem pty", PROCESS),
+    # `concurrent.interpreters` imports them.
+    ("_interpreters _interpchannels _interpqueues", THREADS),
     ("ctypes _ctypes", NATIVE),
     ("bz2 _bz2 lzma _lzma _zstd", COMPRESSION),
     ("curses _curses _curses_panel readline termios tty tkinter _tkinter turtle turtledemo idlelib", TERMINAL),
