@@ -34,6 +34,14 @@ def _schema_question(name) -> dict:
     return {"kind": "schema", "name": name_of("the tool's name", name)}
 
 
+def _refuse_attribute(tool: dict, name: str):
+    """The error of a field that is read as in TypeScript."""
+    # Names with an underscore are not looked up: an object that is being copied has none of its own yet.
+    if not name.startswith("_") and tool.get(name) is not None:
+        raise AttributeError(f"the fields of a tool are items: write tool[{name!r}]")
+    raise AttributeError(f"a tool's description has no attribute {name!r}", name=name, obj=tool)
+
+
 class _ToolSchema(dict):
     """A tool's schema. `inputSchema`, as MCP names it, is an alias of `parameters`; `python` is the types as a stub.
     Neither is in what a script prints, so that each schema is printed once."""
@@ -48,6 +56,8 @@ class _ToolSchema(dict):
         if name == "python" and self.__cx_stub is not None:
             return self.__cx_stub
         raise KeyError(name)
+
+    __getattr__ = _refuse_attribute
 
     def get(self, name, default=None):
         try:
@@ -66,6 +76,8 @@ class _FoundTool(dict):
 
     def __missing__(self, name):
         return self.__cx_schema[name]
+
+    __getattr__ = _refuse_attribute
 
     def get(self, name, default=None):
         return super().get(name) if name == "usage" else self.__cx_schema.get(name, default)
