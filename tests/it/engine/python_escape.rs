@@ -280,7 +280,7 @@ async fn px_128_overwritten_guest_half() {
             None,
         ),
         (
-            "class T(type): pass\nimport cx_guest.tools as t\nt.from_json = t.to_json = None\nt._start_call = None",
+            "class T(type): pass\nimport cx_guest.calls as t\nt.from_json = t.to_json = None\nt._start_call = None",
             Some(&null),
             None,
         ),
