@@ -307,7 +307,7 @@ pub use tools::{
     RequestContext, SavedScript, Schema, ScriptCaller, SentRequest, ServerDetails, ServerFailure,
     ServerFailureKind, ServerRequest, SkillChange, StoredScript, Tool, ToolChange, ToolDefinition,
     ToolDispatcher, ToolError, ToolErrorCode, ToolKind, ToolList, ToolMode, ToolRequest, ToolResult,
-    ToolRules, TraceContext, UnmatchedPattern,
+    ToolRules, TraceContext, UnmatchedPattern, UnsavedScript,
 };
 /// The crate of the addresses of servers.
 #[cfg(feature = "mcp")]

@@ -57,7 +57,7 @@ impl Saved {
         self.builder().build().unwrap()
     }
 
-    fn calls(&self) -> usize {
+    pub(super) fn calls(&self) -> usize {
         self.calls.load(Ordering::SeqCst)
     }
 }
