@@ -88,7 +88,7 @@ pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
         workers.token_file = arguments.remote_token_file.clone();
         builder = builder.isolation(Isolation::Remote(workers));
     }
-    if let Some(queue) = setup::nats(&arguments.nats) {
+    if let Some(queue) = setup::nats(&arguments.nats)? {
         elsewhere = Some("--nats");
         builder = builder.isolation(queue);
     }
