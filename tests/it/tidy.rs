@@ -162,6 +162,38 @@ fn nothing_is_left_open() {
     }
 }
 
+/// A file has one job. Those that are longer are data, were written by others, or are one piece for who reads them.
+#[test]
+fn no_file_has_more_than_500_lines() {
+    let longer = [
+        // A list of constructs of the language.
+        "fuzz/entries/constructs.rs",
+        // The body of one function, which V8 compiles when a run has a network.
+        "js/network/fetch.js",
+        "js/temporal/global.js",
+        // A module of the guest: it is compiled into the component of Python.
+        "python-wasm/guest/cx_guest/tools.py",
+    ];
+    let endings = ["rs", "js", "mjs", "ts", "py", "sh", "html", "css"];
+    let folders =
+        ["src", "tests", "benches", "examples", "fuzz/entries", "fuzz/targets", "js", "build", "python-wasm"];
+    let (mut seen, mut found) = (0, BTreeSet::new());
+    for path in folders.into_iter().flat_map(|folder| files(folder, "")) {
+        let is_code = path.extension().is_some_and(|ending| endings.iter().any(|known| ending == *known));
+        // What a package manager or a compiler has put there.
+        if !is_code || path.iter().any(|part| part == "node_modules" || part == "target") {
+            continue;
+        }
+        seen += 1;
+        let text = fs::read(root().join(&path)).unwrap();
+        if text.iter().filter(|byte| **byte == b'\n').count() > 500 {
+            found.insert(path.to_string_lossy().into_owned());
+        }
+    }
+    assert!(seen > 1_500, "only {seen} files were found");
+    assert_eq!(found, BTreeSet::from(longer.map(str::to_owned)), "split a file by subject");
+}
+
 /// Words for which the field has others.
 #[test]
 fn words_that_were_replaced_do_not_come_back() {
