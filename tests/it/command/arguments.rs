@@ -1,6 +1,6 @@
 //! Arguments that would be ignored, and what commands print as JSON.
 
-use std::process::Output;
+use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
@@ -76,4 +76,20 @@ fn a_trail_that_is_not_there_has_a_remedy() {
         let said = text(&output(&home, &["audit", command]).stderr);
         assert!(said.contains("`\"audit\": {}` in the configuration switches it on"), "{command}: {said}");
     }
+}
+
+/// A trace that cannot be written after the run: the result is on stdout already.
+#[test]
+fn a_failure_after_the_result_is_not_a_second_object() {
+    let home = Home::new();
+    let program = env!("CARGO_BIN_EXE_cx");
+    let limited = format!("ulimit -f 1; exec '{program}' run -e 'return 1' --json --trace trace.html");
+    let mut command = Command::new("sh");
+    command.args(["-c", &limited]).current_dir(home.path("")).env_clear().env("HOME", home.path(""));
+    let output = command.output().unwrap();
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    let result: Value = serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{error}: {stdout}"));
+    assert_eq!((&result["success"], &result["value"]), (&json!(true), &json!(1)), "{stdout}");
+    assert!(stderr.contains("failed to write the trace `trace.html`"), "{stderr}");
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
 }
