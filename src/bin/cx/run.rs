@@ -41,11 +41,7 @@ const MAX_LAST_WRITE: Duration = Duration::from_millis(200);
 pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     logging::start();
     let Source { text, name, language, saved } = source::read(&arguments).map_err(invalid)?;
-    if arguments.script.fuel.is_some() && language != Language::Python {
-        return Err(invalid(anyhow::anyhow!(
-            "--fuel is for Python only: TypeScript has no instructions to count"
-        )));
-    }
+    check_fuel(&arguments.script, language)?;
     let kept = KeptFiles::of_run(&arguments).map_err(invalid)?;
     let mut config = setup::load(arguments.script.mcp_config.clone())?;
     diagnostic::print_warnings(&config.warnings);
@@ -122,6 +118,20 @@ pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     let written = kept.write(lock(&traced).take(), recorded.as_ref());
     // The result is printed, also as JSON, so that this is said beside it.
     status.and_then(|status| written.map_err(diagnostic::after_output).map(|()| status))
+}
+
+/// Checks that a limit of instructions is for a language that has them.
+///
+/// # Errors
+///
+/// If it is for TypeScript.
+pub(crate) fn check_fuel(arguments: &ScriptArguments, language: Language) -> anyhow::Result<()> {
+    if arguments.fuel.is_some() && language != Language::Python {
+        return Err(invalid(anyhow::anyhow!(
+            "--fuel is for Python only: TypeScript has no instructions to count"
+        )));
+    }
+    Ok(())
 }
 
 /// Where the script is executed, if the arguments name another machine: the builder with it, and the argument.

@@ -31,6 +31,7 @@ fn an_option_that_would_be_ignored_is_a_mistake() {
         (vec!["sync", "--status", "--lang", "py"], "cannot be used with"),
         (vec!["sync", "--uninstall", "--mcp-config", "mcp.json"], "cannot be used with"),
         (vec!["replay", "a.jsonl", "--explain", "--timeout", "1s"], "cannot be used with"),
+        (vec!["repl", "--fuel", "5"], "--fuel is for Python only"),
         (vec!["types", "--json"], "unexpected argument '--json'"),
         (vec!["tools", "search", "files", "--limit", "0"], "0 is not in 1.."),
         (vec!["runs", "list", "--limit", "0"], "0 is not in 1.."),
@@ -85,7 +86,7 @@ fn a_failure_after_the_result_is_not_a_second_object() {
     let program = env!("CARGO_BIN_EXE_cx");
     let limited = format!("ulimit -f 1; exec '{program}' run -e 'return 1' --json --trace trace.html");
     let mut command = Command::new("sh");
-    command.args(["-c", &limited]).current_dir(home.path("")).env_clear().env("HOME", home.path(""));
+    command.args(["-c", &limited]).current_dir(home.path("")).env("HOME", home.path(""));
     let output = command.output().unwrap();
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     let result: Value = serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{error}: {stdout}"));
