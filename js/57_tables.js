@@ -26,11 +26,7 @@ const {
 // Maximum number of rows: more than fit into a run's output by default.
 const MAX_ROWS = 10_000;
 
-// --- Arguments ------------------------------------------------------------------------------------------------------
-
 export const isObject = (value) => value !== null && (typeof value === "object" || typeof value === "function");
-
-// --- Tables ---------------------------------------------------------------------------------------------------------
 
 export function cellOf(context, value) {
   if (typeof value === "string") {

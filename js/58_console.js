@@ -100,6 +100,8 @@ function print(level, text) {
   core.ops.op_cx_log(level, groups === 0 ? text : indented(text));
 }
 
+// --- Arguments ------------------------------------------------------------------------------------------------------
+
 // `String(value)`, or a description of a value that has no text.
 function textOf(context, value) {
   if (typeof value === "number" || typeof value === "string") {
