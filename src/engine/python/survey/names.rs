@@ -8,6 +8,9 @@ use ruff_python_ast::{
     Parameter, Pattern, Stmt, StmtFunctionDef, StmtIf,
 };
 
+/// Maximum number of names for which there is space before they are read.
+const MAX_EXPECTED: usize = 256;
+
 /// Whether a script that has this name can change what others mean, or end early with success. Then nothing is certain.
 fn is_of_meanings(name: &str) -> bool {
     matches!(
@@ -124,7 +127,9 @@ struct NameUse {
 impl<'a> Names<'a> {
     /// Reads all names of a module.
     pub(super) fn read(module: &'a ModModule) -> Self {
-        let mut names = Self::default();
+        // Some two names for each statement; a script has few that its statements share.
+        let expected = (2 * module.body.len()).min(MAX_EXPECTED);
+        let mut names = Self { names: HashMap::with_capacity(expected), ..Self::default() };
         names.visit_body(&module.body);
         names
     }
