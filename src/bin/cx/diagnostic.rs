@@ -356,6 +356,9 @@ fn code(error: &anyhow::Error) -> &'static str {
 
 /// The hint for an error, if there is one.
 pub(crate) fn hint(error: &anyhow::Error) -> Option<&str> {
+    if let Some(AfterOutput(error)) = error.downcast_ref() {
+        return hint(error);
+    }
     let of_configuration = error.downcast_ref::<cx::ConfigError>().and_then(cx::ConfigError::hint);
     let of_executor = || error.downcast_ref::<cx::Error>()?.config_error()?.hint();
     of_configuration.or_else(of_executor)

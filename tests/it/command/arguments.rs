@@ -94,3 +94,19 @@ fn a_failure_after_the_result_is_not_a_second_object() {
     assert!(stderr.contains("failed to write the trace `trace.html`"), "{stderr}");
     assert_eq!(output.status.code(), Some(2), "{stderr}");
 }
+
+/// The files of clients are changed before cx connects: the report says so although that fails.
+#[test]
+fn what_setup_has_changed_is_reported_although_it_cannot_connect() {
+    let home = Home::new();
+    home.write(".cursor/mcp.json", r#"{ "mcpServers": { "a": { "command": "true" } } }"#);
+    // A file of the workspace, which is read only when cx connects.
+    home.write("w/.cx.json", "{broken");
+    let mut command = home.command(&["setup", "--yes", "--json"]);
+    let output = command.current_dir(home.path("w")).output().unwrap();
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    let report: Value = serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{error}: {stdout}"));
+    assert!(report["changes"].as_array().is_some_and(|changes| !changes.is_empty()), "{stdout}");
+    assert!(stderr.contains(".cx.json:1:2: is not valid JSON"), "{stderr}");
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+}
