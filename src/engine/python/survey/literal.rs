@@ -41,9 +41,9 @@ pub(super) fn read(expression: &Expr) -> Literal {
 }
 
 /// The text of an expression that is a string.
-pub(super) fn string(expression: &Expr) -> Option<String> {
+pub(super) fn string(expression: &Expr) -> Option<&str> {
     match expression {
-        Expr::StringLiteral(text) => Some(text.value.to_str().to_owned()),
+        Expr::StringLiteral(text) => Some(text.value.to_str()),
         _ => None,
     }
 }
