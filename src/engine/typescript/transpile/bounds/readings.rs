@@ -77,6 +77,8 @@ impl<'a> Scanner<'a> {
             self.counted = self.counted.min(other.counted);
             self.heaviest = self.heaviest.max(other.heaviest);
             self.enum_head |= other.enum_head;
+            self.after_word |= other.after_word;
+            self.before_object &= other.before_object;
         }
         agrees
     }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::super::positions::{FIRST_BYTE, LocationIndex, location_of};
 use super::super::{
-    STACK_BYTES, TranspileError, TranspileErrorKind, Transpiled, Untranspiled, transpile, work,
+    STACK_BYTES, TranspileError, TranspileErrorKind, Transpiled, Untranspiled, bounds, transpile, work,
 };
 use super::{body, run};
 use crate::growth::assert_linear;
@@ -224,4 +224,51 @@ fn v_301_no_pass_begins_after_the_run_was_stopped() {
 #[test]
 fn v_525_thousands_of_syntax_errors_are_read_in_linear_time() {
     linear_until(false, "octal numbers", 2_500, |count| format!("{}(", "01\n".repeat(count)));
+}
+
+/// swc makes an error for each pair of labels that have one name and of which one is in the statement of the other,
+/// before anything can interrupt it: 2,000 levels are 4 KB of source and 480 MB of errors.
+#[test]
+fn v_660_labels_in_labeled_statements_are_counted() {
+    too_much_work(&format!("{}1", "a:".repeat(1_900)));
+    for (open, close) in [
+        ("a:", ""),
+        ("ä:", ""),
+        ("\u{2118}:", ""),
+        ("a:{", "}"),
+        ("a:/*=*/{", "}"),
+        ("a://=\n{", "}"),
+        ("{return\n{a:", "}}"),
+        ("a:if(x)y;else{", "}"),
+        ("a:if(x){}else{", "}"),
+        ("a:try{}catch{", "}"),
+        ("a:try{}finally{", "}"),
+        ("a:for(;;){switch(x){case 1:", "}}"),
+    ] {
+        let nested = |levels: usize| format!("{}1;{}\n", open.repeat(levels), close.repeat(levels));
+        too_much_work(&nested(100).repeat(80));
+        let error = run(&nested(20)).expect_err("a label is there twice");
+        assert_eq!(error.kind, TranspileErrorKind::Syntax, "{open}: {error:?}");
+    }
+}
+
+#[test]
+fn v_660_a_colon_that_follows_no_label_costs_nothing() {
+    for source in [
+        format!("switch(x){{{}}}", "case 1:".repeat(700)),
+        format!("x={}1", "a?b:".repeat(900)),
+        format!("x={}1{}", "{a:".repeat(900), "}".repeat(900)),
+        format!("return [{}]", "{a:{b:{c:{d:1,e:2}}}},\n".repeat(40_000)),
+        format!("export default {{{}}}", "a:{b:{c:1}},\n".repeat(60_000)),
+        format!("const data:any={{{}}}", "k:{a:1,b:{c:[1,2],d:x?{e:1}:{f:2}}},\n".repeat(25_000)),
+        "a:{b;}\n".repeat(90_000),
+        "let a:number=1\n".repeat(50_000),
+        "f({a:1,b:{c:(x)=>{return {d:x,e:{f:1}}}}});\n".repeat(14_000),
+        format!(
+            "interface A{{{}}}",
+            "a:string;b?:{c:number;d:Array<string>};m(a:number):void;\n".repeat(9_000)
+        ),
+    ] {
+        assert_eq!(bounds::check(&source), Ok(()), "{}", &source[..40]);
+    }
 }
