@@ -272,3 +272,12 @@ fn v_660_a_colon_that_follows_no_label_costs_nothing() {
         assert_eq!(bounds::check(&source), Ok(()), "{}", &source[..40]);
     }
 }
+
+/// The survey copied the arguments of each optional call: 200 KB took 3 s.
+#[test]
+fn v_662_optional_calls_in_each_other_take_linear_time() {
+    linear("optional calls", 110, |levels| {
+        let calls = format!("{}1{};\n", "a?.(".repeat(levels), ")".repeat(levels));
+        format!("await tools.a.b();\n{}", calls.repeat(20))
+    });
+}
