@@ -71,6 +71,11 @@ pub(super) struct Frame {
     pub(super) decorated: bool,
     /// Whether this is the body of an enum, or inside one.
     pub(super) in_enum: bool,
+    /// Whether this is a parenthesis that may contain parameters: none that follows an operand.
+    pub(super) may_be_parameters: bool,
+    /// Whether a `:` in the current element followed such a parenthesis: swc parses what follows as the type that an
+    /// arrow function returns, and again if it is none.
+    pub(super) returns: bool,
     /// Whether this is an object, a pattern or an object type: a `:` in it follows no label.
     pub(super) is_object: bool,
     /// Names in the current statement that may be labels: those before a `:`. A comma does not end a label.
@@ -119,6 +124,8 @@ impl Frame {
         }
         self.conditional |= other.conditional;
         self.decorated |= other.decorated;
+        self.may_be_parameters |= other.may_be_parameters;
+        self.returns |= other.returns;
         // With less of these there may be more labels.
         self.questions = self.questions.min(other.questions);
         self.in_case &= other.in_case;
@@ -132,6 +139,7 @@ impl Frame {
         self.doublings = 0;
         self.tried = 0;
         self.scopes = 0;
+        self.returns = false;
         self.conditional = false;
         self.decorated = false;
     }

@@ -78,6 +78,7 @@ impl Scanner<'_> {
                 LEVEL
             }
             b':' => {
+                self.frame.returns |= self.after_parameters;
                 self.colon();
                 LEVEL
             }

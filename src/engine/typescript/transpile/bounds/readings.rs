@@ -79,6 +79,9 @@ impl<'a> Scanner<'a> {
             self.enum_head |= other.enum_head;
             self.after_word |= other.after_word;
             self.before_object &= other.before_object;
+            self.before_parameter |= other.before_parameter;
+            self.after_parameters |= other.after_parameters;
+            self.after_accessor |= other.after_accessor;
         }
         agrees
     }

@@ -56,6 +56,14 @@ pub(super) struct Scanner<'a> {
     pub(super) after_word: bool,
     /// Whether a `{` would begin an object, a pattern or an object type here, and certainly no block.
     pub(super) before_object: bool,
+    /// Whether the previous token is a parenthesis that may begin the parameters of a function type, or a modifier after
+    /// it: swc reads the pattern that follows once to find out.
+    pub(super) before_parameter: bool,
+    /// Whether the previous token is a parenthesis that may end parameters.
+    pub(super) after_parameters: bool,
+    /// Whether the previous token is `get` or `set`: swc reads what follows as an accessor of an object type, and again
+    /// if it is none.
+    pub(super) after_accessor: bool,
     /// Bytes that swc reads, including repeated reads, and the offset up to which they are counted.
     pub(super) work: u64,
     pub(super) counted: usize,
@@ -80,6 +88,9 @@ impl<'a> Scanner<'a> {
             enum_head: false,
             after_word: false,
             before_object: false,
+            before_parameter: false,
+            after_parameters: false,
+            after_accessor: false,
             work: 0,
             counted: 0,
             previous: Previous::Operator,
@@ -170,6 +181,9 @@ impl<'a> Scanner<'a> {
         self.newline = false;
         self.after_word = false;
         self.before_object = false;
+        self.before_parameter = false;
+        self.after_parameters = false;
+        self.after_accessor = false;
         // For every `<` after an operand swc tries to parse type arguments until that fails. An
         // initializer in an enum is visited again for each enum around it.
         let mut times = u64::from(1 + TRIED * (self.outer_angles + self.frame.angles));
@@ -283,6 +297,7 @@ impl<'a> Scanner<'a> {
             _ => {}
         }
         self.at += length;
+        let before_parameter = self.before_parameter;
         self.after(match class {
             Word::Operand => Previous::Operand,
             Word::Prefix => Previous::Prefix,
@@ -291,6 +306,8 @@ impl<'a> Scanner<'a> {
         });
         self.after_word = true;
         self.before_object = !named && words::precedes_object(word);
+        self.before_parameter = before_parameter;
+        self.after_accessor = words::may_be_accessor(word);
         Ok(())
     }
 
@@ -348,7 +365,12 @@ impl<'a> Scanner<'a> {
         self.outer_angles += self.frame.angles;
         // The arguments of `f<T>(…)` are parsed again if they contain an error: then `<` is a
         // comparison.
-        let read_again = u32::from(self.previous == Previous::Angle) + self.frame.tries(bracket);
+        let read_again = u32::from(self.previous == Previous::Angle)
+            + self.frame.tries(bracket)
+            + u32::from(self.frame.returns)
+            + u32::from(self.before_parameter && matches!(bracket, b'{' | b'['))
+            + u32::from(self.after_accessor && bracket == b'[');
+        let may_be_parameters = bracket == b'(' && self.previous != Previous::Operand;
         let in_tried = self.frame.in_tried || self.frame.tried > 0;
         self.outer_doublings += self.frame.doublings + u32::from(self.frame.decorated) + read_again;
         self.outer_scopes += self.frame.scopes + 1;
@@ -359,12 +381,14 @@ impl<'a> Scanner<'a> {
             in_enum,
             is_object,
             labels_around,
+            may_be_parameters,
             read_again,
             in_tried,
             ..Frame::default()
         };
         self.after(Previous::Operator);
         self.before_object = matches!(bracket, b'(' | b'[');
+        self.before_parameter = may_be_parameters;
         self.boundary = Boundary::None;
         self.weigh()
     }
@@ -398,6 +422,7 @@ impl<'a> Scanner<'a> {
             }
             _ => self.after(Previous::Operand),
         }
+        self.after_parameters = closed.may_be_parameters;
         Ok(())
     }
 }

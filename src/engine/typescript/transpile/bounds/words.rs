@@ -53,3 +53,8 @@ pub(super) fn is_last_part(word: &[u8]) -> bool {
 pub(super) fn precedes_object(word: &[u8]) -> bool {
     matches!(word, b"return" | b"throw" | b"let" | b"const" | b"var" | b"default")
 }
+
+/// Returns whether a word may be `get` or `set`.
+pub(super) fn may_be_accessor(word: &[u8]) -> bool {
+    matches!(word, b"get" | b"set") || word.contains(&b'\\')
+}

@@ -281,3 +281,45 @@ fn v_662_optional_calls_in_each_other_take_linear_time() {
         format!("await tools.a.b();\n{}", calls.repeat(20))
     });
 }
+
+/// Each level doubles what swc reads, or does more: 30 levels in 400 bytes would take an hour.
+#[test]
+fn v_663_types_that_swc_reads_ahead_are_counted() {
+    for (open, close, levels) in [
+        // Whether the parenthesis of a type begins parameters.
+        ("a as ({a=", "})=>c", 18),
+        ("a as ({a=", "})", 18),
+        ("a as ({[", "]:a})=>c", 18),
+        ("a satisfies ([a=", "])=>c", 18),
+        ("a as (public {a=", "})=>c", 18),
+        ("let a:({c=()=>{", "}})=>d;", 18),
+        ("type A=({a=()=>{", "}})=>c;", 18),
+        ("`${a as ({b=", "})=>c}`", 18),
+        ("function f():asserts a is ({b=()=>{", "}})=>c{}", 18),
+        // Whether it is an accessor of an object type.
+        ("a as {get\n[", "]:b}", 18),
+        ("a as {set\n[", "]:b}", 18),
+        // Whether a type follows that an arrow function returns.
+        ("switch(x){case (a):{[(()=>{", "})()]:1}}", 18),
+        ("x?(a):{[", "]:1}", 18),
+        ("x?(a):({a=", "})", 10),
+        ("x?(a):({[", "]:a})", 10),
+        ("x?async(a):({a=", "})=>1", 10),
+        ("switch(x){case(a):({a=()=>{", "}})=>b}", 10),
+    ] {
+        let source = |levels| format!("{}1{}", open.repeat(levels), close.repeat(levels));
+        too_much_work(&source(levels));
+        let few = run(&source(2)).map_err(|error| error.kind);
+        assert!(!matches!(few, Err(TranspileErrorKind::Transpile)), "{open}: {few:?}");
+    }
+    for written in [
+        "list.map((a) => ({ b: a.c.map((d: string): number => ({ e: [1, { f: (g) }] })) }));\n",
+        "const f = async (a: number): Promise<{ b: string }> => {\n  const g = (h: string): void => { k({ l: [m] }); };\n  x ? (y) : { z: 1 };\n};\n",
+        "const a = b ? (c) : { d: [e, { f: 1 }] };\n",
+        "class A {\n  get x(): number { return (this.y as { z: number }).z }\n  set [k](v) { this.y = v as (a: string) => { b: c } }\n}\n",
+        "const s = z.object({ a: z.array(z.object({ b: z.object({ c: z.union([z.string(), z.object({ d: z.array(z.object({ e: 1 })) })]) }) })) });\n",
+        "x = a.map((b) => ({ c: b.map((d) => ({ e: d.map((f) => ({ g: f.map((h) => ({ i: 1 })) })) })) }));\n",
+    ] {
+        assert_eq!(bounds::check(&written.repeat(2_000)), Ok(()), "{written}");
+    }
+}
