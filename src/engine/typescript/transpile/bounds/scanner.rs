@@ -22,6 +22,10 @@ const SCOPES: u32 = 16;
 /// error of some 200 bytes: a source that contains nothing else makes 60 MB of them.
 const LABELS: u64 = 32;
 
+/// Number of doublings for the first bracket in the parenthesis of a type: swc reads it twice to find out whether it is a
+/// parameter, and then once more.
+const READ_AHEAD: u32 = 2;
+
 /// Weight up to which an enum's initializer costs no more than other code.
 const SMALL_ENUM: u32 = 60;
 
@@ -57,7 +61,7 @@ pub(super) struct Scanner<'a> {
     /// Whether a `{` would begin an object, a pattern or an object type here, and certainly no block.
     pub(super) before_object: bool,
     /// Whether the previous token is a parenthesis that may begin the parameters of a function type, or a modifier after
-    /// it: swc reads the pattern that follows once to find out.
+    /// it: swc reads the pattern that follows to find out.
     pub(super) before_parameter: bool,
     /// Whether the previous token is a parenthesis that may end parameters.
     pub(super) after_parameters: bool,
@@ -368,7 +372,7 @@ impl<'a> Scanner<'a> {
         let read_again = u32::from(self.previous == Previous::Angle)
             + self.frame.tries(bracket)
             + u32::from(self.frame.returns)
-            + u32::from(self.before_parameter && matches!(bracket, b'{' | b'['))
+            + READ_AHEAD * u32::from(self.before_parameter && matches!(bracket, b'{' | b'['))
             + u32::from(self.after_accessor && bracket == b'[');
         let may_be_parameters = bracket == b'(' && self.previous != Previous::Operand;
         let in_tried = self.frame.in_tried || self.frame.tried > 0;
