@@ -112,7 +112,7 @@ const hostile = {
   list: () => [3, 1, 2],
   nested: () => [[1, [2, [3]]], [4]],
   holes: () => new Array(2 ** 32 - 1),
-  // The longest that V8 allocates at once is 2 ** 25 elements: 256 MB, all that a run may have beyond its limit (threat 372).
+  // V8 allocates up to 2 ** 25 elements at once, 256 MB: all that a run may have beyond its limit (threat 372).
   manyHoles: () => new Array(2 ** 24),
   nestedHoles: () => [new Array(2 ** 32 - 1), [new Array(2 ** 32 - 1)]],
   full: () => new Array(2 ** 20).fill(1.5),
