@@ -19,10 +19,13 @@ const {
   ObjectGetOwnPropertyDescriptor,
   ObjectGetPrototypeOf,
   ObjectSetPrototypeOf,
+  RangeError,
   ReflectApply,
   ReflectConstruct,
   ReflectOwnKeys,
   SymbolIterator,
+  TypedArrayPrototypeGetLength,
+  TypedArrayPrototypeGetSymbolToStringTag,
   TypeError,
 } = primordials;
 
@@ -46,6 +49,25 @@ replace(TypedArray, "from", (original) => ({
     return ReflectApply(original, this, args);
   },
 }).method);
+
+// Maximum number of elements that are sorted with a function. V8 first makes two lists of all of them at once, with an
+// object for each that is no small integer: up to 32 bytes for a single byte.
+const MAX_SORTED = 2 ** 22;
+const SORT_METHODS = ["sort", "toSorted"];
+for (let index = 0; index < SORT_METHODS.length; index++) {
+  const name = SORT_METHODS[index];
+  replace(TypedArray.prototype, name, (original) => ({
+    method(...args) {
+      if (args[0] !== undefined && TypedArrayPrototypeGetSymbolToStringTag(this) !== undefined) {
+        const length = TypedArrayPrototypeGetLength(this);
+        if (length > MAX_SORTED) {
+          throw new RangeError(`${name} with a function on ${length} elements, at most ${MAX_SORTED} here`);
+        }
+      }
+      return ReflectApply(original, this, args);
+    },
+  }).method);
+}
 
 function guardView(name) {
   const original = globalThis[name];

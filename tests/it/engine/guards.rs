@@ -367,6 +367,31 @@ fn v_647_more_copies_of_texts_that_are_short_to_describe() {
     refused_because(" here", &scripts.each_ref().map(String::as_str));
 }
 
+/// V8 makes two lists of all elements for each, 400 to 900 MB, and is not interrupted meanwhile.
+#[test]
+fn v_661_typed_arrays_that_are_sorted_with_a_function() {
+    let scripts = [
+        "new Uint8Array(2 ** 25).sort(() => 1)",
+        "new Uint8Array(2 ** 24).toSorted(() => 1)",
+        "new Float16Array(2 ** 24).fill(1.5).sort(() => 1)",
+        "new Float64Array(2 ** 22 + 1).fill(1.5).sort(() => 1)",
+        "class A extends BigInt64Array {} new A(2 ** 22 + 1).sort(() => 1)",
+        "Uint8Array.prototype.sort.call(new Int8Array(2 ** 25), () => 1)",
+    ];
+    refused_because("with a function on", &scripts);
+}
+
+#[tokio::test]
+async fn v_661_typed_arrays_that_are_sorted_as_ever() {
+    let source = "const late = []; for (const wrong of [[1], 5]) try { Uint8Array.prototype.sort.call(wrong, () => 1) } catch (error) { late.push(error.name) }
+        try { new Uint8Array(1).sort(5) } catch (error) { late.push(error.name) }
+        return [[...new Uint8Array([3, 1, 2]).sort()], [...new Float64Array([1, 3, 2]).sort((a, b) => b - a)], [...new Int8Array([1, 3]).toSorted((a, b) => b - a)],
+            new Uint8Array(2 ** 24).sort().length, late, Uint8Array.prototype.sort.name, Uint8Array.prototype.sort.length]";
+    let expected =
+        json!([[1, 2, 3], [3, 2, 1], [3, 1], 16_777_216, ["TypeError", "TypeError", "TypeError"], "sort", 1]);
+    assert_eq!(value(source).await, expected);
+}
+
 /// Each takes two gigabytes and ends with `MEMORY_LIMIT` if V8 writes it.
 #[test]
 fn v_639_typed_arrays_where_json_is_written() {

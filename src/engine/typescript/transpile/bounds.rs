@@ -42,6 +42,10 @@ const MAX_READINGS: u32 = 64;
 /// largest source, in a fraction of the time that swc takes for it.
 const MAX_REREAD: usize = 2 << 20;
 
+/// Maximum number of readings that begin inside each other on one line. Each takes stack, and the readings double with
+/// each.
+const MAX_NESTED: u32 = 100;
+
 /// Returns an error if parsing `source` could overflow the stack, or would take too much work.
 pub(super) fn check(source: &str) -> Result<(), SourceRefusal> {
     weight(source).map(drop)
@@ -49,8 +53,12 @@ pub(super) fn check(source: &str) -> Result<(), SourceRefusal> {
 
 /// Returns the maximum weight of a path through the tree of `source`, in any of its readings.
 pub(super) fn weight(source: &str) -> Result<u32, SourceRefusal> {
-    let mut readings =
-        Readings { left: MAX_READINGS, bytes: MAX_REREAD, pending: vec![Scanner::new(source)] };
+    let mut readings = Readings {
+        left: MAX_READINGS,
+        nested: MAX_NESTED,
+        bytes: MAX_REREAD,
+        pending: vec![Scanner::new(source)],
+    };
     let mut heaviest = 0;
     while let Some(mut scanner) = readings.pending.pop() {
         scanner.run(&mut readings, Stop::AtEnd)?;

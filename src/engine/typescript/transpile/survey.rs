@@ -18,8 +18,8 @@ use std::time::Instant;
 
 use swc_common::{Span, Spanned as _, SyntaxContext};
 use swc_ecma_ast::{
-    ArrowExpr, ArrowFunctionBody, CallExpr, Callee, Decl, DefaultDecl, Expr, Function, Id, ImportDecl,
-    MemberExpr, MemberProp, Module, ModuleDecl, ModuleItem, Pat, Stmt,
+    ArrowExpr, ArrowFunctionBody, CallExpr, Callee, Decl, DefaultDecl, Expr, ExprOrSpread, Function, Id,
+    ImportDecl, MemberExpr, MemberProp, Module, ModuleDecl, ModuleItem, Pat, Stmt,
 };
 use swc_ecma_visit::VisitWith;
 
@@ -27,7 +27,7 @@ use self::literal::UNKNOWN;
 use self::names::Names;
 use self::references::Reference;
 pub(super) use self::syntax::bytes;
-use self::syntax::plain;
+use self::syntax::{Call, plain};
 use super::refuse;
 use super::value::Value;
 use crate::engine::fence::Part;
@@ -267,15 +267,21 @@ impl<'a> Surveyor<'a> {
     }
 
     fn call(&mut self, call: &CallExpr, is_awaited: bool) {
-        let callee = match &call.callee {
-            Callee::Expr(callee) => plain(callee),
+        match &call.callee {
+            Callee::Expr(callee) => {
+                self.call_of_value(Call { span: call.span, callee, args: &call.args }, is_awaited);
+            }
             Callee::Import(_) => {
                 self.import_call(call, is_awaited);
-                return call.args.visit_with(self);
+                call.args.visit_with(self);
             }
-            Callee::Super(_) => return call.args.visit_with(self),
-        };
-        if is_awaited && self.is_promise_all(callee) && self.all(call) {
+            Callee::Super(_) => call.args.visit_with(self),
+        }
+    }
+
+    fn call_of_value(&mut self, call: Call<'_>, is_awaited: bool) {
+        let callee = plain(call.callee);
+        if is_awaited && self.is_promise_all(callee) && self.all(call.args) {
             return;
         }
         call.args.visit_with(self);
@@ -335,10 +341,10 @@ impl<'a> Surveyor<'a> {
                 && !self.names.assigned.contains(&name.to_id()))
     }
 
-    /// Reads the calls of an awaited `Promise.all([…])`, or of one whose list a callback makes of another. Returns
-    /// whether they are written out.
-    fn all(&mut self, call: &CallExpr) -> bool {
-        let [list] = call.args.as_slice() else { return false };
+    /// Reads the calls of an awaited `Promise.all([…])` with these arguments, or of one whose list a callback makes of
+    /// another. Returns whether they are written out.
+    fn all(&mut self, args: &[ExprOrSpread]) -> bool {
+        let [list] = args else { return false };
         let list = match plain(&list.expr) {
             Expr::Array(list) => list,
             Expr::Call(made) => return self.mapped(made),

@@ -71,6 +71,21 @@ pub(super) struct Frame {
     pub(super) decorated: bool,
     /// Whether this is the body of an enum, or inside one.
     pub(super) in_enum: bool,
+    /// Whether this is a parenthesis that may contain parameters: none that follows an operand.
+    pub(super) may_be_parameters: bool,
+    /// Whether a `:` in the current element followed such a parenthesis: swc parses what follows as the type that an
+    /// arrow function returns, and again if it is none.
+    pub(super) returns: bool,
+    /// Whether this is an object, a pattern or an object type: a `:` in it follows no label.
+    pub(super) is_object: bool,
+    /// Names in the current statement that may be labels: those before a `:`. A comma does not end a label.
+    pub(super) labels: u32,
+    /// The same of the statements around this frame.
+    pub(super) labels_around: u32,
+    /// Number of `?` in the current statement whose `:` has not come yet.
+    pub(super) questions: u32,
+    /// Whether the next `:` ends a `case` or `default`.
+    pub(super) in_case: bool,
     /// Height of the highest bracket closed in the current element.
     pub(super) tallest: u32,
     /// Height of the highest element so far.
@@ -91,7 +106,7 @@ impl Frame {
     pub(super) fn merge(&mut self, other: &Self) -> bool {
         let fixed =
             |frame: &Self| (frame.bracket, frame.content, frame.in_tried, frame.read_again, frame.in_enum);
-        if fixed(self) != fixed(other) {
+        if fixed(self) != fixed(other) || self.is_object != other.is_object {
             return false;
         }
         for (figure, others) in [
@@ -100,6 +115,8 @@ impl Frame {
             (&mut self.tried, other.tried),
             (&mut self.doublings, other.doublings),
             (&mut self.scopes, other.scopes),
+            (&mut self.labels, other.labels),
+            (&mut self.labels_around, other.labels_around),
             (&mut self.tallest, other.tallest),
             (&mut self.peak, other.peak),
         ] {
@@ -107,6 +124,11 @@ impl Frame {
         }
         self.conditional |= other.conditional;
         self.decorated |= other.decorated;
+        self.may_be_parameters |= other.may_be_parameters;
+        self.returns |= other.returns;
+        // With less of these there may be more labels.
+        self.questions = self.questions.min(other.questions);
+        self.in_case &= other.in_case;
         true
     }
 
@@ -117,6 +139,7 @@ impl Frame {
         self.doublings = 0;
         self.tried = 0;
         self.scopes = 0;
+        self.returns = false;
         self.conditional = false;
         self.decorated = false;
     }
@@ -133,6 +156,9 @@ impl Frame {
     pub(super) fn end_statement(&mut self) {
         self.end_element();
         self.angles = 0;
+        self.labels = 0;
+        self.questions = 0;
+        self.in_case = false;
     }
 }
 

@@ -29,6 +29,12 @@ impl Scanner<'_> {
         let binary = matches!(self.previous, Previous::Operand);
         let doubled = self.peek(1) == Some(byte);
         let link = if binary { LINK } else { LEVEL };
+        let before_object = match byte {
+            b'=' => self.peek(1) != Some(b'>'),
+            b':' => self.frame.is_object || self.frame.questions > 0,
+            b'?' | b'&' | b'|' => true,
+            _ => false,
+        };
         let mut length = 1;
         let mut previous = Previous::Operator;
         let weight = match byte {
@@ -68,9 +74,15 @@ impl Scanner<'_> {
             }
             b'?' => {
                 self.frame.conditional = true;
+                self.frame.questions += 1;
                 LEVEL
             }
-            b'=' | b':' | b'~' => LEVEL,
+            b':' => {
+                self.frame.returns |= self.after_parameters;
+                self.colon();
+                LEVEL
+            }
+            b'=' | b'~' => LEVEL,
             b'<' => {
                 self.frame.angles += 1;
                 self.frame.tried += 1;
@@ -124,6 +136,7 @@ impl Scanner<'_> {
         }
         self.at += length;
         self.after(previous);
+        self.before_object = before_object;
         self.add(weight)
     }
 }

@@ -12,6 +12,8 @@ const FRAME_BYTES: usize = 8;
 pub(super) struct Readings<'a> {
     /// How many more may go on beyond the line where they begin.
     pub(super) left: u32,
+    /// How many more may begin inside the current one.
+    pub(super) nested: u32,
     /// How many more bytes may be read a second time.
     pub(super) bytes: usize,
     pub(super) pending: Vec<Scanner<'a>>,
@@ -44,6 +46,7 @@ impl<'a> Scanner<'a> {
     ) -> Result<(), SourceRefusal> {
         let start = self.at;
         let unclear = SourceRefusal::Unclear { at: start };
+        readings.nested = readings.nested.checked_sub(1).ok_or(unclear)?;
         let mut copy = self.clone();
         let goes_on = other(&mut copy);
         if goes_on {
@@ -55,6 +58,7 @@ impl<'a> Scanner<'a> {
         let byte = self.rest()[0];
         self.operator(byte)?;
         self.run(readings, Stop::AfterLine)?;
+        readings.nested += 1;
         if goes_on && !self.merge(&copy) {
             readings.left = readings.left.checked_sub(1).ok_or(unclear)?;
             readings.pending.push(copy);
@@ -77,6 +81,11 @@ impl<'a> Scanner<'a> {
             self.counted = self.counted.min(other.counted);
             self.heaviest = self.heaviest.max(other.heaviest);
             self.enum_head |= other.enum_head;
+            self.after_word |= other.after_word;
+            self.before_object &= other.before_object;
+            self.before_parameter |= other.before_parameter;
+            self.after_parameters |= other.after_parameters;
+            self.after_accessor |= other.after_accessor;
         }
         agrees
     }

@@ -18,6 +18,14 @@ const COPIED: u32 = 8;
 /// contains only short names use up the whole bound.
 const SCOPES: u32 = 16;
 
+/// Cost, in bytes read, of two labels of which one is in the statement of the other. If they have one name, swc makes an
+/// error of some 200 bytes: a source that contains nothing else makes 60 MB of them.
+const LABELS: u64 = 32;
+
+/// Number of doublings for the first bracket in the parenthesis of a type: swc reads it twice to find out whether it is a
+/// parameter, and then once more.
+const READ_AHEAD: u32 = 2;
+
 /// Weight up to which an enum's initializer costs no more than other code.
 const SMALL_ENUM: u32 = 60;
 
@@ -48,6 +56,18 @@ pub(super) struct Scanner<'a> {
     pub(super) outer_scopes: u32,
     /// Whether the last word was `enum`, or the name after it.
     pub(super) enum_head: bool,
+    /// Whether the previous token is a word.
+    pub(super) after_word: bool,
+    /// Whether a `{` would begin an object, a pattern or an object type here, and certainly no block.
+    pub(super) before_object: bool,
+    /// Whether the previous token is a parenthesis that may begin the parameters of a function type, or a modifier after
+    /// it: swc reads the pattern that follows to find out.
+    pub(super) before_parameter: bool,
+    /// Whether the previous token is a parenthesis that may end parameters.
+    pub(super) after_parameters: bool,
+    /// Whether the previous token is `get` or `set`: swc reads what follows as an accessor of an object type, and again
+    /// if it is none.
+    pub(super) after_accessor: bool,
     /// Bytes that swc reads, including repeated reads, and the offset up to which they are counted.
     pub(super) work: u64,
     pub(super) counted: usize,
@@ -70,6 +90,11 @@ impl<'a> Scanner<'a> {
             outer_doublings: 0,
             outer_scopes: 0,
             enum_head: false,
+            after_word: false,
+            before_object: false,
+            before_parameter: false,
+            after_parameters: false,
+            after_accessor: false,
             work: 0,
             counted: 0,
             previous: Previous::Operator,
@@ -126,6 +151,7 @@ impl<'a> Scanner<'a> {
                         self.frame.end_element();
                     }
                     self.after(Previous::Operator);
+                    self.before_object = true;
                 }
                 b';' => {
                     self.at += 1;
@@ -157,6 +183,11 @@ impl<'a> Scanner<'a> {
     pub(super) fn after(&mut self, previous: Previous) {
         self.previous = previous;
         self.newline = false;
+        self.after_word = false;
+        self.before_object = false;
+        self.before_parameter = false;
+        self.after_parameters = false;
+        self.after_accessor = false;
         // For every `<` after an operand swc tries to parse type arguments until that fails. An
         // initializer in an enum is visited again for each enum around it.
         let mut times = u64::from(1 + TRIED * (self.outer_angles + self.frame.angles));
@@ -203,8 +234,27 @@ impl<'a> Scanner<'a> {
     fn word_begins(&mut self, word: &[u8]) {
         if std::mem::replace(&mut self.boundary, Boundary::None) != Boundary::None && !words::continues(word)
         {
+            let labels = self.frame.labels;
             self.frame.end_statement();
+            if words::is_last_part(word) {
+                self.frame.labels = labels;
+            }
             self.previous = Previous::Operator;
+        }
+    }
+
+    /// Counts the `:` at this position if it may follow a label. swc compares each label with those of all statements
+    /// around it, and makes an error for each of the same name.
+    pub(super) fn colon(&mut self) {
+        if self.frame.questions > 0 {
+            self.frame.questions -= 1;
+            return;
+        }
+        let ends_case = std::mem::take(&mut self.frame.in_case);
+        let in_block = matches!(self.frame.bracket, 0 | b'{') && !self.frame.is_object;
+        if self.after_word && in_block && !ends_case {
+            self.work += LABELS * u64::from(self.frame.labels_around + self.frame.labels);
+            self.frame.labels += 1;
         }
     }
 
@@ -246,16 +296,22 @@ impl<'a> Scanner<'a> {
             b"enum" if !named => self.enum_head = true,
             // Each namespace collects the names of the namespaces inside it.
             b"namespace" | b"module" if !named => self.frame.scopes += 1,
+            b"case" | b"default" if !named => self.frame.in_case = true,
             _ if class == Word::Head => self.frame.scopes += 1,
             _ => {}
         }
         self.at += length;
+        let before_parameter = self.before_parameter;
         self.after(match class {
             Word::Operand => Previous::Operand,
             Word::Prefix => Previous::Prefix,
             Word::Either => Previous::Either,
             Word::Head => Previous::Head,
         });
+        self.after_word = true;
+        self.before_object = !named && words::precedes_object(word);
+        self.before_parameter = before_parameter;
+        self.after_accessor = words::may_be_accessor(word);
         Ok(())
     }
 
@@ -277,8 +333,11 @@ impl<'a> Scanner<'a> {
                 .find(|next: char| !(next.is_alphanumeric() || next == '_' || next == '$'))
                 .unwrap_or(rest.len());
             self.after(Previous::Operand);
+            self.after_word = true;
         } else {
             self.at += character.len_utf8();
+            // A name may begin with `℘`.
+            self.after_word = true;
         }
         Ok(())
     }
@@ -301,17 +360,39 @@ impl<'a> Scanner<'a> {
             _ => Content::Operand,
         };
         let in_enum = self.frame.in_enum || (bracket == b'{' && std::mem::take(&mut self.enum_head));
+        // After a line terminator a word may have been a statement of its own: `return`.
+        let is_object = bracket == b'{' && self.before_object && !(self.newline && self.after_word);
+        // What else has statements in it is a function, in which no label around it holds.
+        let is_block = bracket == b'{' && !is_object;
+        let labels_around = if is_block { self.frame.labels_around + self.frame.labels } else { 0 };
         self.above += LEVEL + self.frame.path();
         self.outer_angles += self.frame.angles;
         // The arguments of `f<T>(…)` are parsed again if they contain an error: then `<` is a
         // comparison.
-        let read_again = u32::from(self.previous == Previous::Angle) + self.frame.tries(bracket);
+        let read_again = u32::from(self.previous == Previous::Angle)
+            + self.frame.tries(bracket)
+            + u32::from(self.frame.returns)
+            + READ_AHEAD * u32::from(self.before_parameter && matches!(bracket, b'{' | b'['))
+            + u32::from(self.after_accessor && bracket == b'[');
+        let may_be_parameters = bracket == b'(' && self.previous != Previous::Operand;
         let in_tried = self.frame.in_tried || self.frame.tried > 0;
         self.outer_doublings += self.frame.doublings + u32::from(self.frame.decorated) + read_again;
         self.outer_scopes += self.frame.scopes + 1;
         self.outer.push(self.frame);
-        self.frame = Frame { bracket, content, in_enum, read_again, in_tried, ..Frame::default() };
+        self.frame = Frame {
+            bracket,
+            content,
+            in_enum,
+            is_object,
+            labels_around,
+            may_be_parameters,
+            read_again,
+            in_tried,
+            ..Frame::default()
+        };
         self.after(Previous::Operator);
+        self.before_object = matches!(bracket, b'(' | b'[');
+        self.before_parameter = may_be_parameters;
         self.boundary = Boundary::None;
         self.weigh()
     }
@@ -345,6 +426,7 @@ impl<'a> Scanner<'a> {
             }
             _ => self.after(Previous::Operand),
         }
+        self.after_parameters = closed.may_be_parameters;
         Ok(())
     }
 }

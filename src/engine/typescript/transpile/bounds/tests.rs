@@ -45,6 +45,15 @@ fn both_readings_of_a_slash_are_followed() {
     assert!(matches!(check(&"{}/`/;\n".repeat(100)), Err(SourceRefusal::Unclear { .. })));
 }
 
+/// Each reading inside another takes stack: 1 MB of these took 150 MB of it, and in an unoptimized build all there was.
+#[test]
+fn v_664_readings_inside_each_other_are_few() {
+    for unit in ["}/", "]/", "}/a/"] {
+        let refusal = check(&unit.repeat(1_000));
+        assert!(matches!(refusal, Err(SourceRefusal::Unclear { at }) if at < 600), "{unit}: {refusal:?}");
+    }
+}
+
 #[test]
 fn readings_that_agree_at_the_end_of_the_line_may_be_many() {
     for line in ["a = i++ / 2;\n", "b = set / of;\n", "c = x! / y! / z!;\n", "d = a\n  / b\n  / c;\n"] {

@@ -42,3 +42,19 @@ pub(super) fn continues(word: &[u8]) -> bool {
         b"else" | b"as" | b"satisfies" | b"in" | b"instanceof" | b"of" | b"extends" | b"is" | b"implements"
     ) || word.contains(&b'\\')
 }
+
+/// Returns whether a word is the last part of a statement that began before it, as `continues` does not say: a label of
+/// that statement holds in this part too.
+pub(super) fn is_last_part(word: &[u8]) -> bool {
+    matches!(word, b"catch" | b"finally" | b"while")
+}
+
+/// Returns whether `{` after this word, on the same line, begins an object or a pattern.
+pub(super) fn precedes_object(word: &[u8]) -> bool {
+    matches!(word, b"return" | b"throw" | b"let" | b"const" | b"var" | b"default")
+}
+
+/// Returns whether a word may be `get` or `set`.
+pub(super) fn may_be_accessor(word: &[u8]) -> bool {
+    matches!(word, b"get" | b"set") || word.contains(&b'\\')
+}

@@ -5,13 +5,13 @@ use swc_ecma_ast::{ArrowFunctionBody, CallExpr, Callee, Expr, MemberExpr, Member
 
 use super::literal::UNKNOWN;
 use super::names::part_of_list;
-use super::syntax::{bytes, plain};
+use super::syntax::{Call, bytes, plain};
 use super::{Surveyor, literal};
 use crate::run::check::survey::{Literal, Target, ToolUse};
 
 impl Surveyor<'_> {
     /// Reads a call of one of the functions that call tools by name.
-    pub(super) fn global_call(&mut self, name: &str, call: &CallExpr, is_awaited: bool) {
+    pub(super) fn global_call(&mut self, name: &str, call: Call<'_>, is_awaited: bool) {
         let at = |position: usize| call.args.get(position).map_or(call.span, |given| given.expr.span());
         let text = |position: usize| {
             let argument = call.args.get(position).filter(|given| given.spread.is_none())?;
@@ -37,7 +37,7 @@ impl Surveyor<'_> {
     }
 
     /// Reads `call_tools([{server, tool, args}])`.
-    fn call_tools(&mut self, call: &CallExpr) {
+    fn call_tools(&mut self, call: Call<'_>) {
         let is_read = call.args.first().is_some_and(|list| self.list_of_calls(&list.expr));
         if !is_read {
             self.add(call.span, Target::Unknown, UNKNOWN, call.span, call.span, false);
@@ -69,14 +69,14 @@ impl Surveyor<'_> {
     }
 
     /// Reads `list.push({server, tool, args})`, if `call_tools` gets the list.
-    pub(super) fn added_calls(&mut self, member: &MemberExpr, call: &CallExpr) {
+    pub(super) fn added_calls(&mut self, member: &MemberExpr, call: Call<'_>) {
         let (Expr::Ident(list), MemberProp::Ident(method)) = (plain(&member.obj), &member.prop) else {
             return;
         };
         if !matches!(&*method.sym, "push" | "unshift") || !self.names.is_list_of_calls(list) {
             return;
         }
-        for given in &call.args {
+        for given in call.args {
             match given.spread {
                 Some(_) => {
                     self.list_of_calls(&given.expr);
@@ -96,7 +96,7 @@ impl Surveyor<'_> {
     }
 
     /// Reads a request for what servers have besides tools. Returns whether it is one.
-    pub(super) fn mcp_call(&mut self, member: &MemberExpr, call: &CallExpr, is_awaited: bool) -> bool {
+    pub(super) fn mcp_call(&mut self, member: &MemberExpr, call: Call<'_>, is_awaited: bool) -> bool {
         let (Expr::Ident(object), MemberProp::Ident(method)) = (plain(&member.obj), &member.prop) else {
             return false;
         };

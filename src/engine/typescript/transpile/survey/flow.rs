@@ -11,7 +11,7 @@ use swc_ecma_ast::{
 use swc_ecma_visit::{Visit, VisitWith};
 
 use super::Surveyor;
-use super::syntax::{bytes, is_of_promise, plain, reads_value};
+use super::syntax::{Call, bytes, is_of_promise, plain, reads_value};
 use crate::engine::survey::{FlowReader as _, forget};
 
 impl Surveyor<'_> {
@@ -361,14 +361,7 @@ impl Visit for Surveyor<'_> {
         self.doubtful(|own| match &*expression.base {
             OptChainBase::Member(member) => member.visit_with(own),
             OptChainBase::Call(call) => {
-                let plain_call = CallExpr {
-                    span: call.span,
-                    ctxt: call.ctxt,
-                    callee: Callee::Expr(call.callee.clone()),
-                    args: call.args.clone(),
-                    type_args: None,
-                };
-                own.call(&plain_call, false);
+                own.call_of_value(Call { span: call.span, callee: &call.callee, args: &call.args }, false);
             }
         });
     }

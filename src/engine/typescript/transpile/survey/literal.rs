@@ -2,11 +2,9 @@
 
 use serde_json::Number;
 use swc_common::Spanned as _;
-use swc_ecma_ast::{
-    ArrayLit, CallExpr, Expr, ExprOrSpread, Lit, ObjectLit, Prop, PropName, PropOrSpread, UnaryOp,
-};
+use swc_ecma_ast::{ArrayLit, Expr, ExprOrSpread, Lit, ObjectLit, Prop, PropName, PropOrSpread, UnaryOp};
 
-use super::syntax::{bytes, plain};
+use super::syntax::{Call, bytes, plain};
 use crate::run::check::survey::{Field, Literal, ObjectBuilder, ValueCount};
 
 /// `Number.MAX_SAFE_INTEGER`: up to it, a JavaScript number represents every integer exactly.
@@ -16,7 +14,7 @@ const MAX_INTEGER: f64 = 9_007_199_254_740_991.0;
 pub(super) const UNKNOWN: Literal = Literal::Unknown { may_be_absent: true };
 
 /// The argument of a call at `position`; `null` if there is none.
-pub(super) fn argument(call: &CallExpr, position: usize) -> Literal {
+pub(super) fn argument(call: Call<'_>, position: usize) -> Literal {
     if call.args.iter().take(position + 1).any(|argument| argument.spread.is_some()) {
         return UNKNOWN;
     }

@@ -3,9 +3,17 @@
 use std::ops::Range;
 
 use swc_common::{BytePos, Span};
-use swc_ecma_ast::{Expr, Lit, MemberExpr, MemberProp};
+use swc_ecma_ast::{Expr, ExprOrSpread, Lit, MemberExpr, MemberProp};
 
 use super::super::positions::FIRST_BYTE;
+
+/// A call of a value, with or without `?.`.
+#[derive(Clone, Copy)]
+pub(super) struct Call<'a> {
+    pub(super) span: Span,
+    pub(super) callee: &'a Expr,
+    pub(super) args: &'a [ExprOrSpread],
+}
 
 /// The expression without parentheses and type syntax.
 pub(super) fn plain(expression: &Expr) -> &Expr {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::super::positions::{FIRST_BYTE, LocationIndex, location_of};
 use super::super::{
-    STACK_BYTES, TranspileError, TranspileErrorKind, Transpiled, Untranspiled, transpile, work,
+    STACK_BYTES, TranspileError, TranspileErrorKind, Transpiled, Untranspiled, bounds, transpile, work,
 };
 use super::{body, run};
 use crate::growth::assert_linear;
@@ -224,4 +224,104 @@ fn v_301_no_pass_begins_after_the_run_was_stopped() {
 #[test]
 fn v_525_thousands_of_syntax_errors_are_read_in_linear_time() {
     linear_until(false, "octal numbers", 2_500, |count| format!("{}(", "01\n".repeat(count)));
+}
+
+/// swc makes an error for each pair of labels that have one name and of which one is in the statement of the other,
+/// before anything can interrupt it: 2,000 levels are 4 KB of source and 480 MB of errors.
+#[test]
+fn v_660_labels_in_labeled_statements_are_counted() {
+    too_much_work(&format!("{}1", "a:".repeat(1_900)));
+    for (open, close) in [
+        ("a:", ""),
+        ("ä:", ""),
+        ("\u{2118}:", ""),
+        ("a:{", "}"),
+        ("a:/*=*/{", "}"),
+        ("a://=\n{", "}"),
+        ("{return\n{a:", "}}"),
+        ("a:if(x)y;else{", "}"),
+        ("a:if(x){}else{", "}"),
+        ("a:try{}catch{", "}"),
+        ("a:try{}finally{", "}"),
+        ("a:for(;;){switch(x){case 1:", "}}"),
+    ] {
+        let nested = |levels: usize| format!("{}1;{}\n", open.repeat(levels), close.repeat(levels));
+        too_much_work(&nested(100).repeat(80));
+        let error = run(&nested(20)).expect_err("a label is there twice");
+        assert_eq!(error.kind, TranspileErrorKind::Syntax, "{open}: {error:?}");
+    }
+}
+
+#[test]
+fn v_660_a_colon_that_follows_no_label_costs_nothing() {
+    for source in [
+        format!("switch(x){{{}}}", "case 1:".repeat(700)),
+        format!("x={}1", "a?b:".repeat(900)),
+        format!("x={}1{}", "{a:".repeat(900), "}".repeat(900)),
+        format!("return [{}]", "{a:{b:{c:{d:1,e:2}}}},\n".repeat(40_000)),
+        format!("export default {{{}}}", "a:{b:{c:1}},\n".repeat(60_000)),
+        format!("const data:any={{{}}}", "k:{a:1,b:{c:[1,2],d:x?{e:1}:{f:2}}},\n".repeat(25_000)),
+        "a:{b;}\n".repeat(90_000),
+        "let a:number=1\n".repeat(50_000),
+        "f({a:1,b:{c:(x)=>{return {d:x,e:{f:1}}}}});\n".repeat(14_000),
+        format!(
+            "interface A{{{}}}",
+            "a:string;b?:{c:number;d:Array<string>};m(a:number):void;\n".repeat(9_000)
+        ),
+    ] {
+        assert_eq!(bounds::check(&source), Ok(()), "{}", &source[..40]);
+    }
+}
+
+/// The survey copied the arguments of each optional call: 200 KB took 3 s.
+#[test]
+fn v_662_optional_calls_in_each_other_take_linear_time() {
+    linear("optional calls", 110, |levels| {
+        let calls = format!("{}1{};\n", "a?.(".repeat(levels), ")".repeat(levels));
+        format!("await tools.a.b();\n{}", calls.repeat(20))
+    });
+}
+
+/// Each level doubles what swc reads, or does more: 30 levels in 400 bytes would take an hour.
+#[test]
+fn v_663_types_that_swc_reads_ahead_are_counted() {
+    for (open, close, levels) in [
+        // Whether the parenthesis of a type begins parameters.
+        ("a as ({a=", "})=>c", 18),
+        ("a as ({a=", "})", 18),
+        ("a as ({[", "]:a})=>c", 18),
+        ("a as ({[", "]:b})", 11),
+        ("a as (({[", "](){}}))", 11),
+        ("a satisfies ([a=", "])=>c", 18),
+        ("a as (public {a=", "})=>c", 18),
+        ("let a:({c=()=>{", "}})=>d;", 18),
+        ("type A=({a=()=>{", "}})=>c;", 18),
+        ("`${a as ({b=", "})=>c}`", 18),
+        ("function f():asserts a is ({b=()=>{", "}})=>c{}", 18),
+        // Whether it is an accessor of an object type.
+        ("a as {get\n[", "]:b}", 18),
+        ("a as {set\n[", "]:b}", 18),
+        // Whether a type follows that an arrow function returns.
+        ("switch(x){case (a):{[(()=>{", "})()]:1}}", 18),
+        ("x?(a):{[", "]:1}", 18),
+        ("x?(a):({a=", "})", 10),
+        ("x?(a):({[", "]:a})", 10),
+        ("x?async(a):({a=", "})=>1", 10),
+        ("switch(x){case(a):({a=()=>{", "}})=>b}", 10),
+    ] {
+        let source = |levels| format!("{}1{}", open.repeat(levels), close.repeat(levels));
+        too_much_work(&source(levels));
+        let few = run(&source(2)).map_err(|error| error.kind);
+        assert!(!matches!(few, Err(TranspileErrorKind::Transpile)), "{open}: {few:?}");
+    }
+    for written in [
+        "list.map((a) => ({ b: a.c.map((d: string): number => ({ e: [1, { f: (g) }] })) }));\n",
+        "const f = async (a: number): Promise<{ b: string }> => {\n  const g = (h: string): void => { k({ l: [m] }); };\n  x ? (y) : { z: 1 };\n};\n",
+        "const a = b ? (c) : { d: [e, { f: 1 }] };\n",
+        "class A {\n  get x(): number { return (this.y as { z: number }).z }\n  set [k](v) { this.y = v as (a: string) => { b: c } }\n}\n",
+        "const s = z.object({ a: z.array(z.object({ b: z.object({ c: z.union([z.string(), z.object({ d: z.array(z.object({ e: 1 })) })]) }) })) });\n",
+        "x = a.map((b) => ({ c: b.map((d) => ({ e: d.map((f) => ({ g: f.map((h) => ({ i: 1 })) })) })) }));\n",
+    ] {
+        assert_eq!(bounds::check(&written.repeat(1_000)), Ok(()), "{written}");
+    }
 }
