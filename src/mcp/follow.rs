@@ -102,6 +102,8 @@ impl Connection {
     ) {
         let ended_by_server = async { while let Ok(Some(_read_already)) = subscription.next().await {} };
         tokio::select! {
+            // First: a stream that was ended here ends no later subscription to the same resource.
+            biased;
             () = ended.cancelled() => {}
             () = self.over() => {}
             () = ended_by_server => self.notifications.followed().end(&uri),

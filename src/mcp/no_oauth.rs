@@ -23,6 +23,10 @@ impl Token {
         match *self {}
     }
 
+    pub(super) fn is_bound(&self) -> bool {
+        match *self {}
+    }
+
     pub(super) fn take_nonce(&self, _url: &Url, _status: StatusCode, _headers: &HeaderMap) -> bool {
         match *self {}
     }

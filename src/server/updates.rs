@@ -166,8 +166,11 @@ pub(crate) async fn subscribe(
     // Ends the subscription if this fails, or is dropped.
     let guard = ended.clone().drop_guard();
     let changes = Changes::of(session, &uri, context, &ended).await?;
+    if matches!(changes, Changes::Never) {
+        return Ok(());
+    }
     let (peer, of) = (context.peer.clone(), uri.clone());
-    session.subscriptions.insert(uri, Subscription { _ended: guard, _slot: slot });
+    let added = session.subscriptions.insert(uri, Subscription { _ended: guard, _slot: slot });
     let send = move || {
         let params = ResourceUpdatedNotificationParam::new(of.clone());
         let notification = ResourceUpdatedNotification::new(params);
@@ -178,7 +181,8 @@ pub(crate) async fn subscribe(
         tokio::select! {
             biased;
             () = ended.cancelled() => {}
-            () = tell(changes, send) => {}
+            // No further change follows, so that the client has room for another resource.
+            () = tell(changes, send) => added.remove(),
         }
     });
     Ok(())

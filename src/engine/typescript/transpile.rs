@@ -26,6 +26,7 @@ mod misread;
 mod namespaces;
 mod output;
 mod parse;
+mod paths;
 mod positions;
 mod print;
 mod qualify;

@@ -122,8 +122,14 @@ impl HttpClient {
                 continue;
             }
             if status == StatusCode::UNAUTHORIZED
+                && token.as_ref().is_some_and(|token| token.is_bound())
+                && let Some(error) = failure::proof_error(response.headers())
+            {
+                // Another token would change nothing.
+                return Err(failure::refused_proof(&self.server, error).into());
+            }
+            if status == StatusCode::UNAUTHORIZED
                 && !refreshed
-                && !lacks_nonce
                 && let Some(authorization) = &self.authorization
             {
                 refreshed = true;

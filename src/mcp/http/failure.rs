@@ -17,6 +17,9 @@ pub(crate) const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 /// Maximum bytes of missing scopes that an error names.
 const MAX_SCOPE_BYTES: usize = 500;
 
+/// The errors of a proof (RFC 9449, sections 7.1 and 9).
+const PROOF_ERRORS: [&str; 2] = ["invalid_dpop_proof", "use_dpop_nonce"];
+
 /// Why a request has no answer.
 #[derive(Debug)]
 pub(crate) enum RequestFailure {
@@ -105,6 +108,25 @@ pub(crate) fn of_status(
         error.retry_after = retry_after(headers, SystemTime::now());
     }
     error
+}
+
+/// The error with which a server refuses the proof that came with a token, and not the token.
+pub(crate) fn proof_error(headers: &HeaderMap) -> Option<&'static str> {
+    headers.get_all(header::WWW_AUTHENTICATE).iter().find_map(|value| {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        let challenges = challenges(&value);
+        let of_proofs = challenges.iter().filter(|challenge| challenge.scheme.eq_ignore_ascii_case("DPoP"));
+        let mut errors = of_proofs.filter_map(|challenge| challenge.parameter("error"));
+        errors.find_map(|error| PROOF_ERRORS.into_iter().find(|known| *known == error))
+    })
+}
+
+/// The failure of a request whose proof was refused.
+pub(crate) fn refused_proof(server: &str, error: &str) -> ToolError {
+    unavailable(format!(
+        "server `{server}` does not accept the proof that its token is this client's (401, `{error}`); is the clock of \
+         this machine right?"
+    ))
 }
 
 /// Whether the token lacks a scope (RFC 6750, section 3.1).

@@ -28,7 +28,7 @@ use url::Url;
 use url::form_urlencoded::Serializer;
 
 use super::failure::{SignInError, failed, preview};
-use super::http::OAuthHttp;
+use super::http::{OAuthHttp, Refused};
 use super::issuer::Endpoints;
 use super::tokens::BoundCredentials;
 use crate::machine::probe;
@@ -64,18 +64,19 @@ pub(crate) async fn sign_in(
     let mut resource = server.clone();
     resource.set_fragment(None);
     let mut fields = vec![("resource", resource.to_string())];
-    match (&config.private_key, &config.assertion_file) {
+    let key = match (&config.private_key, &config.assertion_file) {
         (Some(key), _) if !client_id.is_empty() => {
             fields.push(("grant_type", "client_credentials".to_owned()));
             fields.push(("client_assertion_type", ASSERTION_TYPE.to_owned()));
-            fields.push(("client_assertion", assertion(key, &client_id, &store.binding.issuer)?));
+            Some(key)
         }
         (None, Some(file)) => {
             fields.push(("grant_type", ASSERTION_GRANT.to_owned()));
             fields.push(("assertion", read("oauth.assertionFile", file).await?));
+            None
         }
         _ => return Err(failed("`oauth.privateKey` needs `oauth.clientId`, the client that the key is of")),
-    }
+    };
     // Beside an assertion of the client itself it may be left out, and some authorization servers need it (RFC 7521,
     // section 4.2).
     if !client_id.is_empty() {
@@ -84,10 +85,22 @@ pub(crate) async fn sign_in(
     if !config.scopes.is_empty() {
         fields.push(("scope", config.scopes.join(" ")));
     }
-    let form = Serializer::new(String::new()).extend_pairs(&fields).finish();
+    let form = || -> Result<String, SignInError> {
+        let mut form = Serializer::new(String::new());
+        form.extend_pairs(&fields);
+        if let Some(key) = key {
+            form.append_pair("client_assertion", &assertion(key, &client_id, &store.binding.issuer)?);
+        }
+        Ok(form.finish())
+    };
     let endpoint = Url::parse(&endpoints.token_endpoint)
         .map_err(|error| failed(format!("the token endpoint is no address: {error}")))?;
-    let answer = http.post(&endpoint, form).await.map_err(|refused| failed(refused.to_string()))?;
+    let refused = |refused: Refused| failed(refused.to_string());
+    let mut answer = http.post(&endpoint, form()?).await.map_err(refused)?;
+    if http.lacks_nonce(&endpoint, &answer) {
+        // With another assertion: the authorization server may have noted the first one, which counts once.
+        answer = http.post(&endpoint, form()?).await.map_err(refused)?;
+    }
     let body: Value = serde_json::from_slice(answer.body()).unwrap_or_default();
     if answer.status() != StatusCode::OK {
         return Err(failed(refusal(answer.status(), &body)));

@@ -95,6 +95,11 @@ impl Token {
         self.0.clone()
     }
 
+    /// Whether the token is bound to a key, so that each request has a proof.
+    pub(crate) fn is_bound(&self) -> bool {
+        self.1.is_some()
+    }
+
     /// Sets the headers of a request: the token, and the proof that this client may use it, if it is bound to a key.
     pub(crate) fn authorize(&self, method: &Method, url: &Url, headers: &mut HeaderMap) {
         headers.insert(header::AUTHORIZATION, self.header());
@@ -376,7 +381,7 @@ impl Authorization {
         if self.config.client_credentials {
             return unattended::sign_in(discovered, &self.url, &self.config, &self.tokens, lock).await;
         }
-        let key = discovered.use_key(stored.as_ref().and_then(StoredSignIn::proof_key));
+        let key = discovered.keep_key(stored.as_ref().and_then(StoredSignIn::proof_key));
         let Discovered { mut manager, binding, .. } = discovered;
         let (tokens, lock) = (Arc::clone(&self.tokens), Some(lock));
         manager.set_credential_store(BoundCredentials { tokens, binding, lock, key });

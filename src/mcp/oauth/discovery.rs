@@ -39,13 +39,22 @@ pub(crate) struct Discovered {
 }
 
 impl Discovered {
-    /// Binds the tokens of this exchange to a key: to the one of the `stored` sign-in, or else to a new one, if tokens
-    /// are to be bound. Returns the key.
+    /// Binds the tokens of this exchange to a key, if tokens are to be bound: to the one of the `stored` sign-in, or
+    /// else to a new one. Returns the key.
     pub(crate) fn use_key(&self, stored: Option<Arc<ProofKey>>) -> Option<Arc<ProofKey>> {
-        let new = || if self.binds_tokens { ProofKey::generate() } else { None };
-        let key = stored.or_else(new);
+        let key = if self.binds_tokens { stored.or_else(ProofKey::generate) } else { None };
         self.http.use_key(key.clone());
         key
+    }
+
+    /// As [`use_key`](Self::use_key), for a renewal: the token for it is bound to the key of the `stored` sign-in,
+    /// whatever the server asks for now.
+    pub(crate) fn keep_key(&self, stored: Option<Arc<ProofKey>>) -> Option<Arc<ProofKey>> {
+        if stored.is_none() {
+            return self.use_key(None);
+        }
+        self.http.use_key(stored.clone());
+        stored
     }
 }
 

@@ -91,6 +91,9 @@ impl ProofKey {
         let mut target = url.clone();
         target.set_query(None);
         target.set_fragment(None);
+        // They are no part of the address that the server sees. An address without a host has none.
+        let _ = target.set_username("");
+        let _ = target.set_password(None);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let mut claims = json!({
             "jti": random_id().ok()?, "htm": method.as_str(), "htu": target.as_str(), "iat": now,

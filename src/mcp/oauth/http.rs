@@ -236,10 +236,11 @@ impl OAuthHttp {
     /// If there is none, or it must not be requested.
     pub(crate) async fn get(&self, url: &Url) -> Result<Response<Vec<u8>>, Refused> {
         let request = Request::get(url.as_str()).body(Vec::new());
-        self.execute_in_time(request.map_err(|error| Refused::Failed(error.to_string()))?).await
+        self.execute_in_time(request.map_err(|error| Refused::Failed(error.to_string()))?, true).await
     }
 
-    /// Sends a form to an endpoint that was checked.
+    /// Sends a form to an endpoint that was checked. It is not sent again for the nonce of its proof: see
+    /// [`lacks_nonce`](Self::lacks_nonce).
     ///
     /// # Errors
     ///
@@ -249,16 +250,32 @@ impl OAuthHttp {
             .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
             .header(header::ACCEPT, "application/json")
             .body(form.into_bytes());
-        self.execute_in_time(request.map_err(|error| Refused::Failed(error.to_string()))?).await
+        self.execute_in_time(request.map_err(|error| Refused::Failed(error.to_string()))?, false).await
     }
 
-    async fn execute_in_time(&self, request: Request<Vec<u8>>) -> Result<Response<Vec<u8>>, Refused> {
-        timeout(EXCHANGE_TIME, self.send(request)).await.map_err(|_elapsed| Refused::Elapsed).flatten()
+    /// Whether the token endpoint at `url` refuses a request only because its proof lacks the nonce. Takes up the one
+    /// that the answer has, so that the next proof has it.
+    pub(crate) fn lacks_nonce(&self, url: &Url, response: &Response<Vec<u8>>) -> bool {
+        let has_nonce = |key: Arc<ProofKey>| key.take_nonce(url, response.headers());
+        self.key_for(url, false).is_some_and(has_nonce) && refuses_for_nonce(response)
     }
 
-    /// Sends one request. Redirects are never followed here: rmcp follows those of discovery within
-    /// the origin, and a request with a secret follows none.
-    async fn send(&self, mut request: Request<Vec<u8>>) -> Result<Response<Vec<u8>>, Refused> {
+    async fn execute_in_time(
+        &self,
+        request: Request<Vec<u8>>,
+        is_repeated: bool,
+    ) -> Result<Response<Vec<u8>>, Refused> {
+        let sent = timeout(EXCHANGE_TIME, self.send(request, is_repeated)).await;
+        sent.map_err(|_elapsed| Refused::Elapsed).flatten()
+    }
+
+    /// Sends one request; once more for the nonce of its proof, if `is_repeated`. Redirects are never followed here:
+    /// rmcp follows those of discovery within the origin, and a request with a secret follows none.
+    async fn send(
+        &self,
+        mut request: Request<Vec<u8>>,
+        is_repeated: bool,
+    ) -> Result<Response<Vec<u8>>, Refused> {
         let invalid = |_| Refused::Failed("invalid URL".to_owned());
         let url =
             Url::parse(&request.uri().to_string()).map_err(|error| Refused::Failed(error.to_string()))?;
@@ -280,10 +297,8 @@ impl OAuthHttp {
             let response = self.client.execute(sent).await.map_err(|error| Refused::Failed(cause(&error)))?;
             let response = collect(response).await?;
             // Such an answer means that nothing else of the request was looked at: a code can still be used.
-            if key.as_ref().is_some_and(|key| key.take_nonce(&url, response.headers()))
-                && refuses_for_nonce(&response)
-                && !has_nonce
-            {
+            let lacks_nonce = !is_get && self.lacks_nonce(&url, &response);
+            if lacks_nonce && is_repeated && !has_nonce {
                 has_nonce = true;
                 continue;
             }
@@ -363,9 +378,9 @@ pub(crate) fn is_scope(text: &str) -> bool {
 
 impl OAuthHttpClient for OAuthHttp {
     fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
-        Box::pin(
-            async move { self.execute_in_time(request.request).await.map_err(OAuthHttpClientError::from) },
-        )
+        Box::pin(async move {
+            self.execute_in_time(request.request, true).await.map_err(OAuthHttpClientError::from)
+        })
     }
 }
 

@@ -20,7 +20,7 @@ use url::Url;
 use super::discovery::{Discovered, check_before, discover};
 use super::failure::{SignInError, described, preview};
 use super::issuer::is_same_issuer;
-use super::tokens::{BoundCredentials, TokenStore, secret, unusable};
+use super::tokens::{BoundCredentials, StoredSignIn, TokenStore, secret, unusable};
 use super::unattended;
 use crate::mcp::address::may_send_to;
 use crate::mcp::settings::{HttpTransport, McpServer, McpTransport, OAuth};
@@ -137,19 +137,21 @@ pub(crate) async fn logout_with(server: &McpServer, tokens: &TokenStore) -> Resu
 /// If the server is a stdio server.
 pub async fn status(server: &McpServer, directory: &Path) -> Result<AuthStatus, AuthError> {
     http_transport(server)?;
-    let tokens = TokenStore::new(server.identity(), directory);
+    Ok(status_with(&TokenStore::new(server.identity(), directory)).await)
+}
+
+pub(crate) async fn status_with(tokens: &TokenStore) -> AuthStatus {
     let stored = tokens.load().await;
-    if stored
-        .as_ref()
-        .is_some_and(|stored| unusable(&stored.credentials, stored.proof_key.is_some()).is_some())
-        || (stored.is_none() && tokens.has_file())
-    {
-        return Ok(AuthStatus::Unusable);
+    // A key that cannot be read is none.
+    let is_unusable =
+        |stored: &StoredSignIn| unusable(&stored.credentials, stored.proof_key().is_some()).is_some();
+    if stored.as_ref().is_some_and(is_unusable) || (stored.is_none() && tokens.has_file()) {
+        return AuthStatus::Unusable;
     }
-    Ok(match stored.as_ref().and_then(secret) {
+    match stored.as_ref().and_then(secret) {
         Some(secret) => AuthStatus::SignedIn { remaining: secret.remaining, renews: secret.can_renew },
         None => AuthStatus::SignedOut,
-    })
+    }
 }
 
 pub(crate) async fn login_with(

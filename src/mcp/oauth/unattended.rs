@@ -24,8 +24,12 @@ pub(crate) async fn sign_in(
     tokens: &Arc<TokenStore>,
     lock: Arc<RenewalLock>,
 ) -> Result<(), SignInError> {
-    let stored = tokens.load().await.and_then(|stored| stored.proof_key());
-    let key = discovered.use_key(stored);
+    // rmcp takes no bound token for the assertion of an identity provider.
+    let key = if config.id_token_file.is_some() {
+        None
+    } else {
+        discovered.use_key(tokens.load().await.and_then(|stored| stored.proof_key()))
+    };
     let Discovered { mut manager, endpoints, binding, takes_secret_in_form, http, .. } = discovered;
     let store = BoundCredentials { tokens: Arc::clone(tokens), binding, lock: Some(lock), key };
     if config.id_token_file.is_some() {

@@ -84,6 +84,32 @@ fn a_run_that_goes_on_is_followed() {
     client.end();
 }
 
+#[test]
+fn a_run_that_has_ended_makes_room_for_another_resource() {
+    let directory = Arc::new(tempfile::tempdir().unwrap());
+    let mut uris = Vec::new();
+    for number in 0..32 {
+        save_script(directory.path(), &format!("s{number}.ts"), "return 1");
+        uris.extend(["script.ts", "SKILL.md"].map(|file| format!("skill://cx/s{number}/{file}")));
+    }
+    let start = Start::new().within(directory).server("well", &["well"]).arguments(&["--yield-after", "0s"]);
+    let mut client = start.spawn().shaken();
+    client.run("return await tools.well.echo({})");
+    let code = "await tools.well.slow({ ms: 1500 })";
+    let first = client.call("executeTypescript", json!({ "code": code, "yieldAfterMs": 100 }));
+    let id = first["structuredContent"]["runId"].as_str().unwrap().to_owned();
+    let value = format!("cx://runs/{id}/value");
+    for uri in uris[1..].iter().chain([&value]) {
+        assert_eq!(subscribe(&mut client, uri)["result"], json!({}), "{uri}");
+    }
+    let start = Instant::now();
+    while subscribe(&mut client, &uris[0])["result"] != json!({}) {
+        assert!(start.elapsed() < WATCHDOG, "the run has ended, and nothing changes any more");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    client.end();
+}
+
 /// Threat 667.
 #[test]
 fn v_667_nobody_subscribes_to_what_another_client_runs() {
@@ -134,7 +160,9 @@ fn v_668_subscriptions_and_their_addresses_are_bounded() {
     assert!(message(&refused).contains("100017 bytes"), "{}", &message(&refused)[..100]);
     let refused = subscribe(&mut client, "test://none");
     assert!(message(&refused).contains("expected `cx://guide`"), "{refused}");
-    assert_eq!(subscribe(&mut client, &uris[64])["result"], json!({}), "what is refused takes nothing");
+    assert_eq!(subscribe(&mut client, "cx://guide")["result"], json!({}));
+    let taken = subscribe(&mut client, &uris[64]);
+    assert_eq!(taken["result"], json!({}), "what is refused, and what never changes, takes nothing");
     client.end();
     // The same for a client that listens.
     let mut client = Start::new().within(directory).spawn();

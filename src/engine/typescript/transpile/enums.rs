@@ -17,6 +17,7 @@ use swc_ecma_ast::{
 use swc_ecma_visit::{Visit, VisitMut, VisitMutWith, VisitWith};
 
 use super::make;
+use super::paths::{Paths, TOP_LEVEL};
 use super::qualify::Qualifier;
 
 /// Lowers all enums of a module whose names are resolved, and returns where they begin. `unresolved`
@@ -24,11 +25,18 @@ use super::qualify::Qualifier;
 /// members.
 pub(super) fn lower(module: &mut Module, unresolved: SyntaxContext) -> HashSet<BytePos> {
     let mut names = Names::default();
-    names.find_parts(&module.body, "", &mut HashMap::new());
+    names.find_parts(&module.body, TOP_LEVEL, &mut KnownParts::default());
     module.visit_with(&mut names);
     let mut lowering = Lowering { names, unresolved, lowered: HashSet::new() };
     module.visit_mut_with(&mut lowering);
     lowering.lowered
+}
+
+/// The first part of each enum that a namespace exports.
+#[derive(Default)]
+struct KnownParts {
+    paths: Paths,
+    first: HashMap<usize, Id>,
 }
 
 /// The names of the members of each enum, of all its parts.
@@ -42,8 +50,8 @@ struct Names {
 
 impl Names {
     /// Finds the parts of the enums that the namespaces in `items` export. `path` is the namespace
-    /// around them; `known` has the first part for each path.
-    fn find_parts(&mut self, items: &[ModuleItem], path: &str, known: &mut HashMap<String, Id>) {
+    /// around them.
+    fn find_parts(&mut self, items: &[ModuleItem], path: usize, known: &mut KnownParts) {
         for item in items {
             let (declaration, is_exported) = match item {
                 ModuleItem::ModuleDecl(ModuleDecl::ExportDecl(export)) => (&export.decl, true),
@@ -51,17 +59,18 @@ impl Names {
                 _ => continue,
             };
             match declaration {
-                Decl::TsEnum(declared) if is_exported && !path.is_empty() => {
+                Decl::TsEnum(declared) if is_exported && path != TOP_LEVEL => {
                     let id = declared.id.to_id();
-                    let first =
-                        known.entry(format!("{path}.{}", declared.id.sym)).or_insert_with(|| id.clone());
+                    let own = known.paths.inside(path, &declared.id);
+                    let first = known.first.entry(own).or_insert_with(|| id.clone());
                     self.first.insert(id, first.clone());
                 }
-                Decl::TsModule(namespace) if is_exported || path.is_empty() => {
+                Decl::TsModule(namespace) if is_exported || path == TOP_LEVEL => {
                     if let TsModuleName::Ident(name) = &namespace.id
                         && let Some(TsNamespaceBody::TsModuleBlock(block)) = &namespace.body
                     {
-                        self.find_parts(&block.body, &format!("{path}.{}", name.sym), known);
+                        let inner = known.paths.inside(path, name);
+                        self.find_parts(&block.body, inner, known);
                     }
                 }
                 _ => {}

@@ -13,21 +13,28 @@ use swc_ecma_ast::{
 };
 use swc_ecma_visit::{Visit, VisitMutWith, VisitWith};
 
+use super::paths::{Paths, TOP_LEVEL};
 use super::qualify::Qualifier;
 
 /// Qualifies the bare names of earlier blocks in a module whose names are resolved. `enums` are the
 /// positions of namespaces that were enums: their members do not see what a namespace of the same
 /// name exports. `unresolved` marks names that have no visible declaration.
 pub(super) fn qualify(module: &mut Module, enums: &HashSet<BytePos>, unresolved: SyntaxContext) {
-    qualify_items(&mut module.body, "", &mut HashMap::new(), enums, unresolved);
+    qualify_items(&mut module.body, TOP_LEVEL, &mut Exports::default(), enums, unresolved);
 }
 
-/// `exports` maps a namespace's path to the names that its blocks have exported so far. `outer` is
-/// the path of the namespace that contains `items`.
+/// The names that the blocks of each namespace have exported so far.
+#[derive(Default)]
+struct Exports {
+    paths: Paths,
+    by_path: HashMap<usize, HashSet<String>>,
+}
+
+/// `outer` is the path of the namespace that contains `items`.
 fn qualify_items(
     items: &mut [ModuleItem],
-    outer: &str,
-    exports: &mut HashMap<String, HashSet<String>>,
+    outer: usize,
+    exports: &mut Exports,
     enums: &HashSet<BytePos>,
     unresolved: SyntaxContext,
 ) {
@@ -45,14 +52,14 @@ fn qualify_items(
         let Some(TsNamespaceBody::TsModuleBlock(block)) = &mut namespace.body else {
             continue;
         };
-        let path = format!("{outer}.{}", id.sym);
-        let known = exports.entry(path.clone()).or_default();
+        let path = exports.paths.inside(outer, &id);
+        let known = exports.by_path.entry(path).or_default();
         if !known.is_empty() {
             let mut qualifier = Qualifier::new(&block.body, known, &id, unresolved);
             block.body.visit_mut_with(&mut qualifier);
         }
         known.extend(exported_names(&block.body));
-        qualify_items(&mut block.body, &path, exports, enums, unresolved);
+        qualify_items(&mut block.body, path, exports, enums, unresolved);
     }
 }
 

@@ -40,8 +40,9 @@ pub(super) fn repair<T>(
     parse: impl Fn(&str) -> Result<T, Error>,
     module: impl Fn(&mut T) -> &mut Module,
 ) -> Result<Option<T>, TranspileError> {
+    let is_valid = |text: &str| bounds::check(text).is_ok() && parse(text).is_ok();
     let mut repair = Repair { text: text.to_owned(), words: HashMap::new(), usings: HashMap::new() };
-    if !repair.apply(error) {
+    if !repair.apply(error, &is_valid) {
         return Ok(None);
     }
     for _ in 0..MAX_REPAIRS {
@@ -55,7 +56,7 @@ pub(super) fn repair<T>(
                 module(&mut parsed).visit_mut_with(&mut back);
                 return Ok((!back.misplaced).then_some(parsed));
             }
-            Err(error) if repair.apply(&error) => {}
+            Err(error) if repair.apply(&error, &is_valid) => {}
             Err(_) => return Ok(None),
         }
     }
@@ -63,8 +64,9 @@ pub(super) fn repair<T>(
 }
 
 impl Repair {
-    /// Changes the words that `error` is about. Returns whether there was something to change.
-    fn apply(&mut self, error: &Error) -> bool {
+    /// Changes the words that `error` is about. Returns whether there was something to change. `is_valid` is whether a
+    /// text can be parsed.
+    fn apply(&mut self, error: &Error, is_valid: &dyn Fn(&str) -> bool) -> bool {
         let at = (error.span().lo.0.saturating_sub(FIRST_BYTE.0)) as usize;
         if !self.text.is_char_boundary(at) {
             return false;
@@ -85,7 +87,7 @@ impl Repair {
                     || self.asserts(at)
                     || self.line_break(at)
                     || self.assertions(at)
-                    || self.generic_arguments(at)
+                    || self.generic_arguments(at, is_valid)
             }
         }
     }
@@ -194,7 +196,10 @@ impl Repair {
     }
 
     /// `f<<T>() => T>`: type arguments whose first is a type of functions. Nothing is left of them.
-    fn generic_arguments(&mut self, at: usize) -> bool {
+    ///
+    /// They are parsed as types on their own first. Otherwise a shift, and a comparison below it, would make everything
+    /// between them go away when there is a mistake in it.
+    fn generic_arguments(&mut self, at: usize, is_valid: &dyn Fn(&str) -> bool) -> bool {
         let until = self.text.len().min(at + 2);
         let Some(start) = self.text.as_bytes()[..until].windows(2).rposition(|pair| pair == b"<<") else {
             return false;
@@ -203,7 +208,8 @@ impl Repair {
             return false;
         };
         let arguments = start..start + length;
-        if !arguments.contains(&at) {
+        let are_types = || is_valid(&format!("type _ = A< {}", &self.text[start + 1..start + length]));
+        if !arguments.contains(&at) || !are_types() {
             return false;
         }
         let blank = |character: char| match character {
@@ -233,8 +239,8 @@ impl Repair {
     }
 }
 
-/// The length of type arguments that begin with `<<`. `a << b > () => …` is no expression, so with an arrow inside they
-/// cannot be operators. Text and comments inside are not read: nothing is repaired then.
+/// The length of what begins with `<<` and can be type arguments, as far as its brackets say. The first is a type of
+/// functions, so there is an arrow inside. Text and comments inside are not read: nothing is repaired then.
 fn type_arguments(bytes: &[u8]) -> Option<usize> {
     let (mut depth, mut arrows) = (0_usize, 0_usize);
     for (index, byte) in bytes.iter().enumerate() {

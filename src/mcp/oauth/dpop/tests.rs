@@ -26,7 +26,7 @@ fn nonce(values: &[&str]) -> HeaderMap {
 #[test]
 fn a_proof_is_for_one_request_and_its_token() {
     let key = ProofKey::generate().unwrap();
-    let url = address("https://example.com/mcp?secret=1#x");
+    let url = address("https://user:password@example.com/mcp?secret=1#x");
     let proof = key.proof(&Method::POST, &url, Some("token")).unwrap();
     let (header, claims) = opened(proof.to_str().unwrap());
     assert_eq!((&header["typ"], &header["alg"]), (&json!("dpop+jwt"), &json!("ES256")));

@@ -4,6 +4,7 @@ use ring::digest::{SHA256, digest};
 
 use super::*;
 use crate::mcp::oauth::dpop::tests::opened;
+use crate::mcp::oauth::login::{AuthStatus, status_with};
 
 /// An authorization server and its server, at one address.
 #[derive(Default)]
@@ -17,6 +18,10 @@ struct Binding {
     key: Mutex<Option<Value>>,
     /// The ids of the proofs that were accepted.
     seen: Mutex<Vec<String>>,
+    /// The assertions of clients that came, each of which counts once.
+    assertions: Mutex<Vec<String>>,
+    /// Whether the server refuses all proofs, as one does whose clock differs.
+    refuses_proofs: AtomicBool,
     /// The grants, and the schemes of the calls.
     grants: Mutex<Vec<String>>,
     schemes: Mutex<Vec<String>>,
@@ -102,7 +107,7 @@ async fn metadata(State(binding): Shared) -> Response {
             "issuer": base, "authorization_endpoint": format!("{base}/authorize"),
             "token_endpoint": format!("{base}/token"), "registration_endpoint": format!("{base}/register"),
             "response_types_supported": ["code"], "code_challenge_methods_supported": ["S256"],
-            "grant_types_supported": ["authorization_code", "refresh_token"],
+            "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials"],
             "token_endpoint_auth_methods_supported": ["none"],
             "dpop_signing_alg_values_supported": ["ES256"],
         }),
@@ -125,6 +130,13 @@ async fn authorize(Query(query): Query<HashMap<String, String>>) -> Response {
 
 async fn token(State(binding): Shared, headers: HeaderMap, body: String) -> Response {
     let form: HashMap<String, String> = url::form_urlencoded::parse(body.as_bytes()).into_owned().collect();
+    if let Some(assertion) = form.get("client_assertion") {
+        let mut assertions = binding.assertions.lock();
+        if assertions.contains(assertion) {
+            return answer(StatusCode::UNAUTHORIZED, json!({ "error": "invalid_client" }));
+        }
+        assertions.push(assertion.clone());
+    }
     let is_bound = match binding.is_proved("/token", &headers, None) {
         Ok(is_proved) => is_proved,
         Err(()) => return binding.asks_for_nonce(StatusCode::BAD_REQUEST),
@@ -145,6 +157,12 @@ async fn mcp(State(binding): Shared, headers: HeaderMap, body: String) -> Respon
     let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let (scheme, token) = shown.and_then(|shown| shown.split_once(' ')).unwrap_or_default();
     let asks = binding.asks.load(Ordering::Relaxed);
+    if scheme == "DPoP" && binding.refuses_proofs.load(Ordering::Relaxed) {
+        let mut response = answer(StatusCode::UNAUTHORIZED, json!({}));
+        let challenge = r#"DPoP error="invalid_dpop_proof""#;
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge.parse().unwrap());
+        return response;
+    }
     let is_accepted = match scheme {
         "DPoP" => match binding.is_proved("/mcp", &headers, Some(token)) {
             Ok(is_proved) => is_proved && token == binding.token(),
@@ -220,4 +238,68 @@ async fn a_server_that_does_not_ask_for_it_gets_a_plain_token() {
     assert!(binding.key.lock().is_none());
     let stored = store(&server, &directory).load().await.unwrap();
     assert!(stored.proof_key.is_none());
+}
+
+/// The server for a client that signs in with a private key.
+fn with_key(binding: &Binding) -> McpServer {
+    let mut server = binding.server();
+    if let McpTransport::Http(http) = &mut server.transport {
+        http.oauth = Some(OAuth {
+            client_id: Some("robot".to_owned()),
+            private_key: Some(super::assertion::new_key().0),
+            client_credentials: true,
+            issuer: Some(binding.base.lock().clone()),
+            ..OAuth::default()
+        });
+    }
+    server
+}
+
+#[tokio::test]
+async fn an_assertion_is_not_sent_again_for_a_nonce() {
+    let binding = Binding::start(true).await;
+    *binding.nonce.lock() = Some("first".to_owned());
+    let (server, directory) = (with_key(&binding), TempDir::new().unwrap());
+    let running = connect(&server, authorization(&server, &directory)).await.unwrap();
+    call(&running).await.unwrap();
+    assert_eq!(*binding.schemes.lock(), ["DPoP"]);
+    assert_eq!(binding.assertions.lock().len(), 2);
+}
+
+#[tokio::test]
+async fn a_client_follows_a_server_that_no_longer_takes_bound_tokens() {
+    let binding = Binding::start(true).await;
+    let (server, directory) = (with_key(&binding), TempDir::new().unwrap());
+    let running = connect(&server, authorization(&server, &directory)).await.unwrap();
+    call(&running).await.unwrap();
+    binding.asks.store(false, Ordering::Relaxed);
+    binding.number.fetch_add(1, Ordering::SeqCst);
+    call(&running).await.unwrap();
+    assert_eq!(*binding.schemes.lock(), ["DPoP", "Bearer"]);
+}
+
+#[tokio::test]
+async fn a_proof_that_is_refused_is_no_reason_for_another_token() {
+    let binding = Binding::start(true).await;
+    let (server, directory) = (binding.server(), TempDir::new().unwrap());
+    signed_in(&server, &directory).await;
+    let running = connect(&server, authorization(&server, &directory)).await.unwrap();
+    binding.refuses_proofs.store(true, Ordering::Relaxed);
+    let error = call(&running).await.unwrap_err();
+    assert!(error.message.contains("`invalid_dpop_proof`") && error.message.contains("clock"), "{error:?}");
+    assert_eq!(*binding.grants.lock(), ["authorization_code"]);
+}
+
+#[tokio::test]
+async fn a_stored_key_that_cannot_be_read_is_no_key() {
+    let binding = Binding::start(true).await;
+    let (server, directory) = (binding.server(), TempDir::new().unwrap());
+    signed_in(&server, &directory).await;
+    let tokens = store(&server, &directory);
+    assert!(matches!(status_with(&tokens).await, AuthStatus::SignedIn { .. }));
+    rewrite(&server, &directory, |text| text.replace(r#""proof_key":""#, r#""proof_key":"A"#)).await;
+    assert_eq!(status_with(&tokens).await, AuthStatus::Unusable);
+    // The next sign-in has a new one.
+    signed_in(&server, &directory).await;
+    assert!(matches!(status_with(&tokens).await, AuthStatus::SignedIn { .. }));
 }

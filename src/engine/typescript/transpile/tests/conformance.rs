@@ -83,7 +83,9 @@ fn language_is_not_changed() {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let share = tests.len().div_ceil(threads);
     let (answer, answers) = mpsc::channel();
+    let mut parts = 0;
     while !tests.is_empty() {
+        parts += 1;
         let part = tests.split_off(tests.len() - share.min(tests.len()));
         let (answer, directory) = (answer.clone(), directory.clone());
         let task = move || {
@@ -94,10 +96,12 @@ fn language_is_not_changed() {
     drop(answer);
     let mut all = Counts::default();
     for counts in answers {
+        parts -= 1;
         all.known += counts.known;
         all.passed += counts.passed;
         all.failures.extend(counts.failures);
     }
+    assert_eq!(parts, 0, "threads that have ended without an answer");
     all.failures.sort();
     let list = fs::read_to_string(directory.join(EXCEPTIONS)).ok();
     let (excepted, passing) = exceptions(list.as_deref().unwrap_or_default(), &directory, &mut all);

@@ -66,6 +66,21 @@ fn what_swc_refuses_is_repaired_after_a_return_of_the_top_level() {
     }
 }
 
+/// Threat 678. What stands between a shift and a comparison below it is not taken for type arguments.
+#[test]
+fn v_678_a_mistake_below_a_shift_is_an_error() {
+    check(
+        "const mask = 1 << bits\nconst big = list.filter((x) => x > mask)\nconst y = = 3\nconst ok = y > 2",
+        Syntax,
+        3,
+        11,
+        "expression expected",
+    );
+    check("let a = b << c; f(() => d > 1); let e = ; let g = h > +3", Syntax, 1, 41, "expression expected");
+    // They are type arguments only if TypeScript can read them as such.
+    assert!(run("const f = g<<T>(value: T) => T, { a: string[]; b?: 1 }>\n2").is_ok());
+}
+
 #[test]
 fn imports_of_anything_but_servers_are_refused() {
     check("import _ from \"lodash\"; _.x", Syntax, 1, 15, "cannot import `lodash`");
