@@ -111,6 +111,17 @@ fn v_612_no_run_is_given_to_a_killed_worker_whose_end_was_not_reported() {
     assert!(workers.take_idle(&None, wanted).is_none());
 }
 
+/// A long run gets its lower priority by its group (`resources.rs`).
+#[test]
+fn a_forked_worker_has_a_process_group_of_its_own() {
+    let (options, shared) = (options(1), Arc::<Shared>::default());
+    let server = Arc::new(ForkServer::start(&options).unwrap());
+    server.await_warm(|| false).unwrap();
+    let worker = fork(&server, &options, &shared).unwrap();
+    wait_for(|| worker.has_spoken().then_some(()));
+    assert_eq!(rustix::process::getpgid(Some(worker.pid)), Ok(worker.pid));
+}
+
 /// To start a process takes as much of the processors as many short runs, such as the one that has just begun.
 #[test]
 fn a_worker_that_a_run_has_got_is_replaced_a_little_later() {
