@@ -116,7 +116,7 @@ mod tests {
         ] {
             assert_eq!(ForkReport::decode(&report.encode()), Some(report));
         }
-        for wrong in [&[][..], &[0; 4], &[0; 11], &[4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], &[0; 16]] {
+        for wrong in [&[][..], &[0; 4], &[0; 11], &[0; 13], &[4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], &[0; 16]] {
             assert_eq!(ForkReport::decode(wrong), None, "{wrong:?}");
         }
         let with_more = [ForkReport::Warm.encode(), ForkReport::Warm.encode()].concat();

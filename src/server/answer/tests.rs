@@ -108,6 +108,18 @@ fn a_traceback_has_no_marks() {
     assert_eq!(text(&answer(&failed(error))), expected);
 }
 
+/// Fractions say nothing to a model.
+#[test]
+fn the_time_after_which_to_try_again_has_no_fractions() {
+    let error = ScriptError {
+        code: ErrorCode::QueueFull,
+        message: "no".to_owned(),
+        retry_after: Some(Duration::from_micros(1_500)),
+        ..ScriptError::default()
+    };
+    assert_eq!(text(&answer(&failed(error))), "QUEUE_FULL: no\ntry again after 2 ms");
+}
+
 #[test]
 fn a_failure_has_its_code_its_location_and_what_was_done() {
     let error = ScriptError {

@@ -61,6 +61,26 @@ fn v_701_results_of_ended_tasks_are_bounded_together() {
 
 /// Threat 701.
 #[test]
+fn v_701_a_task_that_ends_takes_the_place_of_earlier_ones() {
+    let all = Arc::<AllTasks>::default();
+    let tasks = Tasks::new(&all);
+    for number in 0..3 {
+        let task = Task { ended: Arc::default(), ..ended("a", KEPT, 0) };
+        let end = EndOfTask {
+            ended: Arc::clone(&task.ended),
+            bytes: MAX_ENDED_BYTES / 2 + 1,
+            state: Arc::downgrade(&tasks.state),
+            all: Arc::clone(&all),
+            slot: tasks.slot("a").unwrap(),
+        };
+        tasks.state.lock().tasks.insert(number.to_string(), task);
+        drop(end);
+    }
+    assert_eq!(tasks.state.lock().tasks.keys().collect::<Vec<_>>(), ["2"]);
+}
+
+/// Threat 701.
+#[test]
 fn v_701_the_bytes_of_a_result_are_those_that_are_sent() {
     let image = "i".repeat(1_000);
     let result = CallToolResult::success(vec![ContentBlock::image(image, "image/png")]);

@@ -12,7 +12,8 @@ fn notes_and_logs_are_lines_of_json() {
     let (mut command, _directory) =
         start.arguments(&["--http", "127.0.0.1:0", "--log-format", "json", "--drain", "1s"]).command();
     let child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let (mut child, mut lines) = with_lines(child);
+    let (child, mut lines) = with_lines(child);
+    let mut child = Ended(child);
     let mut until = |message: &str| -> Value {
         loop {
             let line = lines.next().unwrap_or_else(|| panic!("no line begins with: {message}"));
@@ -31,10 +32,10 @@ fn notes_and_logs_are_lines_of_json() {
     assert_eq!((log["level"].as_str(), log["server"].as_str()), (Some("info"), Some("well")), "{log}");
     assert!(log["target"].as_str().unwrap().starts_with("cx::mcp"), "{log}");
     assert!(log["process"].is_u64(), "{log}");
-    let kill = Command::new("kill").arg(child.id().to_string()).status();
+    let kill = Command::new("kill").arg(child.0.id().to_string()).status();
     assert!(kill.unwrap().success());
     until("no more scripts are started");
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(child.0.wait().unwrap().code(), Some(0));
 }
 
 /// The same for mistakes.
@@ -48,6 +49,16 @@ fn a_mistake_is_a_line_of_json() {
     let line: Value = serde_json::from_str(stderr.lines().last().unwrap()).unwrap();
     assert_eq!(line["level"], "error", "{line}");
     assert!(line["message"].as_str().unwrap().contains("token"), "{line}");
+}
+
+/// A process that does not outlive its test.
+struct Ended(std::process::Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ended_already = self.0.kill();
+        let _status = self.0.wait();
+    }
 }
 
 /// The lines of a process's stderr.

@@ -317,6 +317,9 @@ fn a_method_that_a_revision_does_not_have_is_an_error_that_says_what_it_has() {
     let refused = client.request("tasks/result", json!({ "taskId": "x" }));
     assert_eq!(refused["error"]["code"], -32601);
     assert!(message(&refused).contains("`tasks/get`"), "{refused}");
+    // One that it has.
+    let refused = client.request("resources/subscribe", json!({ "uri": 1 }));
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
     client.end();
     let mut client = Start::new().spawn();
     let params = json!({ "uri": "cx://guide", "_meta": meta(json!({})) });

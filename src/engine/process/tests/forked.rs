@@ -39,6 +39,35 @@ async fn workers_are_forked_of_one_process() {
     assert_eq!(parent(&server), std::process::id().to_string());
 }
 
+/// Over the connection of its fork server a worker could read who else gets one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_forked_worker_has_no_connection_but_its_own() {
+    let stage = Stage::new(1, 1);
+    let (_worker, parent) = worker_and_parent(&stage).await;
+    assert_ne!(parent, std::process::id().to_string());
+    assert_eq!(printed(&stage.run("// hostile: sockets\nreturn 1").await), "1");
+}
+
+/// The memory of its first run is one that the fork server has made, and is used again. What is restored is what this
+/// process has written.
+#[cfg(feature = "python")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_leaves_nothing_in_the_memory_that_its_worker_was_forked_with() {
+    let cache = tempfile::tempdir().unwrap();
+    let stage = Stage::of_language(Language::Python, 4, 1, vec![cache.path().to_owned()]);
+    let modules =
+        "import sys\nmodules = [m for m in list(sys.modules.values()) if isinstance(m, type(sys))]\n";
+    let leave = format!(
+        "# hostile: parent\n{modules}for module in modules:\n    vars(module)['left'] = 1\nreturn len(modules) > 20"
+    );
+    let find =
+        format!("# hostile: parent\n{modules}return sum('left' in vars(module) for module in modules)");
+    let left = stage.run(&leave).await;
+    let found = stage.run(&find).await;
+    assert_eq!((text(&left), text(&found)), ("true".to_owned(), "0".to_owned()));
+    assert_eq!(printed(&left), printed(&found), "the same worker");
+}
+
 /// Each value is drawn once: by workers of one run, whose instance is the fork server's, and of two, whose second one
 /// is not.
 async fn draws(stage: Stage, source: &str) {

@@ -44,6 +44,7 @@ pub(super) fn act(connection: &Arc<Connection>, stop: &Stop, source: &str) {
             let parent = rustix::process::getppid().map_or(0, |parent| parent.as_raw_nonzero().get());
             say(format!("{} {parent}", std::process::id()));
         }
+        "sockets" => say(blocking_sockets().to_string()),
         "corrupt" => connection.send_raw(&[0xff; 64]),
         "oversize" => {
             let mut bytes = u32::MAX.to_le_bytes().to_vec();
@@ -238,6 +239,20 @@ fn called(connection: &Arc<Connection>, name: WireName) -> String {
     let answer = begun(connection, name);
     connection.flush();
     answered(connection, answer)
+}
+
+/// How many connections this process has whose calls wait, such as that to the executor. Those of tokio do not.
+fn blocking_sockets() -> usize {
+    let is_socket = |descriptor: i32| {
+        let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
+        // SAFETY: no byte is written to the address.
+        let received = unsafe { libc::recv(descriptor, std::ptr::null_mut(), 0, flags) };
+        let error = std::io::Error::last_os_error();
+        received >= 0 || !matches!(error.raw_os_error(), Some(libc::EBADF | libc::ENOTSOCK))
+    };
+    // SAFETY: the call reads flags of a number that may be no descriptor.
+    let waits = |descriptor: i32| unsafe { libc::fcntl(descriptor, libc::F_GETFL) } & libc::O_NONBLOCK == 0;
+    (0..1000).filter(|descriptor| is_socket(*descriptor) && waits(*descriptor)).count()
 }
 
 fn tried(what: &str, is_refused: bool) -> String {

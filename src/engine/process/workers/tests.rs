@@ -86,6 +86,42 @@ fn v_612_no_run_is_given_to_an_idle_worker_that_was_killed() {
     assert_eq!((state.used.len(), state.fresh.len(), state.wanted.len()), (0, 0, 1));
 }
 
+/// Whether the system says that a process is in this state, as `T` for one that is stopped.
+fn is_in_state(pid: Pid, state: char) -> bool {
+    let status =
+        std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).unwrap_or_default();
+    status.lines().any(|line| line.strip_prefix("State:").is_some_and(|rest| rest.trim().starts_with(state)))
+}
+
+/// Only the fork server knows how its worker has ended. Here it is stopped, and reports nothing.
+#[test]
+fn v_612_no_run_is_given_to_a_killed_worker_whose_end_was_not_reported() {
+    let shared = Arc::<Shared>::default();
+    let workers = Workers { options: options(1), shared: Arc::clone(&shared), runs: Arc::default() };
+    let server = Arc::new(ForkServer::start(&workers.options).unwrap());
+    server.await_warm(|| false).unwrap();
+    let mut worker = fork(&server, &workers.options, &shared).unwrap();
+    kill_process(server.pid, Signal::STOP).unwrap();
+    wait_for(|| is_in_state(server.pid, 'T').then_some(()));
+    kill_process(worker.pid, Signal::KILL).unwrap();
+    wait_for(|| is_in_state(worker.pid, 'Z').then_some(()));
+    assert_eq!(worker.status(), None);
+    shared.state.lock().fresh.push_back(worker);
+    let (wanted, _started) = oneshot::channel();
+    assert!(workers.take_idle(&None, wanted).is_none());
+}
+
+/// A long run gets its lower priority by its group (`resources.rs`).
+#[test]
+fn a_forked_worker_has_a_process_group_of_its_own() {
+    let (options, shared) = (options(1), Arc::<Shared>::default());
+    let server = Arc::new(ForkServer::start(&options).unwrap());
+    server.await_warm(|| false).unwrap();
+    let worker = fork(&server, &options, &shared).unwrap();
+    wait_for(|| worker.has_spoken().then_some(()));
+    assert_eq!(rustix::process::getpgid(Some(worker.pid)), Ok(worker.pid));
+}
+
 /// To start a process takes as much of the processors as many short runs, such as the one that has just begun.
 #[test]
 fn a_worker_that_a_run_has_got_is_replaced_a_little_later() {

@@ -5,6 +5,7 @@ use ring::digest::{SHA256, digest};
 use super::*;
 use crate::mcp::oauth::dpop::tests::opened;
 use crate::mcp::oauth::login::{AuthStatus, status_with};
+use crate::mcp::oauth::tokens::StoredSignIn;
 
 /// An authorization server and its server, at one address.
 #[derive(Default)]
@@ -12,8 +13,14 @@ struct Binding {
     base: Mutex<String>,
     /// Whether the server asks for bound tokens.
     asks: AtomicBool,
+    /// Whether it does so in its metadata, and not in its challenge.
+    asks_in_metadata: AtomicBool,
+    /// Whether the authorization server has another algorithm than this client.
+    has_other_algorithm: AtomicBool,
     /// The nonce that both want to see, if they want one.
     nonce: Mutex<Option<String>>,
+    /// Whether that is another one in each request.
+    changes_nonce: AtomicBool,
     /// The public key that the tokens are bound to.
     key: Mutex<Option<Value>>,
     /// The ids of the proofs that were accepted.
@@ -25,6 +32,8 @@ struct Binding {
     /// The grants, and the schemes of the calls.
     grants: Mutex<Vec<String>>,
     schemes: Mutex<Vec<String>>,
+    /// The schemes of all requests to the server; an empty one for none.
+    shown: Mutex<Vec<String>>,
     /// The number of the access token that is valid now.
     number: AtomicU64,
     lifetime: AtomicU64,
@@ -64,6 +73,9 @@ impl Binding {
     fn is_proved(&self, path: &str, headers: &HeaderMap, token: Option<&str>) -> Result<bool, ()> {
         let Some(proof) = headers.get("dpop").and_then(|proof| proof.to_str().ok()) else { return Ok(false) };
         let (header, claims) = opened(proof);
+        if self.changes_nonce.load(Ordering::Relaxed) {
+            *self.nonce.lock() = Some(format!("nonce-{}", self.shown.lock().len()));
+        }
         let nonce = self.nonce.lock().clone();
         if nonce.as_deref() != claims["nonce"].as_str() {
             return Err(());
@@ -96,11 +108,16 @@ impl Binding {
 
 async fn resource(State(binding): Shared) -> Response {
     let base = binding.base.lock().clone();
-    answer(StatusCode::OK, json!({ "resource": format!("{base}/mcp"), "authorization_servers": [base] }))
+    let mut document = json!({ "resource": format!("{base}/mcp"), "authorization_servers": [base] });
+    if binding.asks_in_metadata.load(Ordering::Relaxed) {
+        document["dpop_bound_access_tokens_required"] = true.into();
+    }
+    answer(StatusCode::OK, document)
 }
 
 async fn metadata(State(binding): Shared) -> Response {
     let base = binding.base.lock().clone();
+    let algorithm = if binding.has_other_algorithm.load(Ordering::Relaxed) { "PS256" } else { "ES256" };
     answer(
         StatusCode::OK,
         json!({
@@ -109,7 +126,7 @@ async fn metadata(State(binding): Shared) -> Response {
             "response_types_supported": ["code"], "code_challenge_methods_supported": ["S256"],
             "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials"],
             "token_endpoint_auth_methods_supported": ["none"],
-            "dpop_signing_alg_values_supported": ["ES256"],
+            "dpop_signing_alg_values_supported": [algorithm],
         }),
     )
 }
@@ -156,6 +173,7 @@ async fn token(State(binding): Shared, headers: HeaderMap, body: String) -> Resp
 async fn mcp(State(binding): Shared, headers: HeaderMap, body: String) -> Response {
     let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let (scheme, token) = shown.and_then(|shown| shown.split_once(' ')).unwrap_or_default();
+    binding.shown.lock().push(scheme.to_owned());
     let asks = binding.asks.load(Ordering::Relaxed);
     if scheme == "DPoP" && binding.refuses_proofs.load(Ordering::Relaxed) {
         let mut response = answer(StatusCode::UNAUTHORIZED, json!({}));
@@ -172,7 +190,8 @@ async fn mcp(State(binding): Shared, headers: HeaderMap, body: String) -> Respon
     };
     if !is_accepted {
         let mut response = answer(StatusCode::UNAUTHORIZED, json!({}));
-        let challenge = if asks { "DPoP" } else { "Bearer" };
+        let is_silent = binding.asks_in_metadata.load(Ordering::Relaxed);
+        let challenge = if asks && !is_silent { "DPoP" } else { "Bearer" };
         response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge.parse().unwrap());
         return response;
     }
@@ -302,4 +321,53 @@ async fn a_stored_key_that_cannot_be_read_is_no_key() {
     // The next sign-in has a new one.
     signed_in(&server, &directory).await;
     assert!(matches!(status_with(&tokens).await, AuthStatus::SignedIn { .. }));
+}
+
+#[tokio::test]
+async fn a_server_can_ask_for_it_in_its_metadata() {
+    let binding = Binding::start(true).await;
+    binding.asks_in_metadata.store(true, Ordering::Relaxed);
+    let (server, directory) = (binding.server(), TempDir::new().unwrap());
+    signed_in(&server, &directory).await;
+    let running = connect(&server, authorization(&server, &directory)).await.unwrap();
+    call(&running).await.unwrap();
+    assert_eq!(*binding.schemes.lock(), ["DPoP"]);
+}
+
+#[tokio::test]
+async fn an_authorization_server_with_other_algorithms_gets_no_proof() {
+    let binding = Binding::start(true).await;
+    binding.has_other_algorithm.store(true, Ordering::Relaxed);
+    let (server, directory) = (binding.server(), TempDir::new().unwrap());
+    signed_in(&server, &directory).await;
+    assert!(binding.key.lock().is_none());
+    assert_eq!(*binding.grants.lock(), ["authorization_code"]);
+}
+
+/// Whoever has the request of a server that takes it could use it.
+#[tokio::test]
+async fn a_bound_token_whose_key_is_gone_is_not_sent() {
+    let binding = Binding::start(true).await;
+    let (server, directory) = (binding.server(), TempDir::new().unwrap());
+    signed_in(&server, &directory).await;
+    let stored = store(&server, &directory).load().await.unwrap();
+    store(&server, &directory).save(StoredSignIn { proof_key: None, ..stored }).await.unwrap();
+    assert!(connect(&server, authorization(&server, &directory)).await.is_err());
+    let shown = binding.shown.lock().clone();
+    assert!(shown.iter().all(String::is_empty), "{shown:?}");
+}
+
+/// A server that wants another nonce each time does not keep a call for ever.
+#[tokio::test]
+async fn a_request_is_sent_again_once_for_a_nonce() {
+    let binding = Binding::start(true).await;
+    let (server, directory) = (binding.server(), TempDir::new().unwrap());
+    signed_in(&server, &directory).await;
+    let running = connect(&server, authorization(&server, &directory)).await.unwrap();
+    call(&running).await.unwrap();
+    binding.changes_nonce.store(true, Ordering::Relaxed);
+    let before = binding.shown.lock().len();
+    let called = tokio::time::timeout(Duration::from_secs(60), call(&running)).await;
+    called.expect("the call ends").unwrap_err();
+    assert_eq!(binding.shown.lock().len() - before, 2);
 }

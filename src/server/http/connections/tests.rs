@@ -184,3 +184,16 @@ async fn v_579_parts_of_an_answer_count_until_they_are_read() {
     assert_eq!(parts.next().await.unwrap().unwrap(), "answer");
     assert_eq!(open.connection.activity.unread(), 6);
 }
+
+/// Threat 579. Whoever is given a large part looks what there is together.
+#[tokio::test]
+async fn v_579_a_large_part_of_an_answer_ends_other_connections() {
+    let permits = Arc::new(Semaphore::new(2));
+    let connections = Connections::new(2, false);
+    let opened = [0, 1].map(|_| open(&connections, &permits));
+    for open in &opened {
+        open.connection.note_given(MAX_UNREAD_BYTES / 2 + LARGE_PART);
+    }
+    let ended = opened.iter().filter(|open| open.connection.evicted.is_cancelled());
+    assert_eq!(ended.count(), 1);
+}
