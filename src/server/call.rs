@@ -134,6 +134,8 @@ fn start(
         let format = session.shared.options.format;
         answer::refusal(format, INVALID_ARGUMENTS, &problems.to_string(), None)
     })?;
+    // Counted before: a server that lets its last runs end waits for each one that it has admitted.
+    let guard = session.calls.begin();
     admit_run(session, session.client_of(context))?;
     let yields = yields(session, arguments.yield_after, context)?;
     let PreparedRun { script, language, limits } = prepare(session, arguments, language)?;
@@ -167,7 +169,7 @@ fn start(
         notifications,
         prompts,
         call,
-        guard: Some(session.calls.begin()),
+        guard: Some(guard),
         yields,
     })
 }
@@ -219,6 +221,8 @@ fn start_call(
     let executor = session.shared.executor.clone();
     let elicitation = Elicitation::from_context(context);
     let fingerprint = fingerprint(elicitation.as_ref(), name, &arguments, input.as_ref());
+    // Counted before: a server that lets its last runs end waits for each one that it has admitted.
+    let guard = session.calls.begin();
     admit_run(session, session.client_of(context))?;
     let (default, max) = (executor.limits(), executor.max_limits());
     let limits = Limits { wall_time: default.wall_time.min(max.wall_time), ..default };
@@ -243,7 +247,7 @@ fn start_call(
         notifications,
         prompts,
         call: fingerprint,
-        guard: Some(session.calls.begin()),
+        guard: Some(guard),
         yields: None,
     })
 }

@@ -7,6 +7,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
+/// How long telling may take. A manager that does not read must not stop the service, and one that is only busy must
+/// hear that the service is ready: it would end it otherwise.
+const MAX_WAIT: Duration = Duration::from_secs(2);
+
 /// Says that clients can connect.
 pub(crate) fn ready() {
     send("READY=1");
@@ -36,8 +40,7 @@ fn socket() -> Option<OsString> {
 
 fn send_to(socket: &OsStr, message: &str) -> io::Result<()> {
     let sender = UnixDatagram::unbound()?;
-    // A manager that does not read must not stop the service.
-    sender.set_nonblocking(true)?;
+    sender.set_write_timeout(Some(MAX_WAIT))?;
     match abstract_name(socket) {
         #[cfg(target_os = "linux")]
         Some(name) => {
@@ -79,5 +82,23 @@ mod tests {
             assert_eq!(&bytes[..count], b"READY=1", "{}", socket.display());
         }
         assert!(send_to(OsStr::new("/nothing/is/here"), "READY=1").is_err());
+    }
+
+    /// The queue of a socket has a few messages. One that waits there for a moment loses none.
+    #[test]
+    fn a_busy_manager_is_told_when_it_reads() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("notify");
+        let manager = UnixDatagram::bind(&file).unwrap();
+        manager.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let other = UnixDatagram::unbound().unwrap();
+        other.set_nonblocking(true).unwrap();
+        while other.send_to(b"of others", &file).is_ok() {}
+        std::thread::scope(|scope| {
+            let sent = scope.spawn(|| send_to(file.as_os_str(), "READY=1"));
+            let mut bytes = [0; 64];
+            while manager.recv(&mut bytes).unwrap() != b"READY=1".len() {}
+            sent.join().unwrap().unwrap();
+        });
     }
 }
