@@ -273,7 +273,7 @@ pub(crate) fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
 fn in_request(options: Script, context: &RequestContext<RoleServer>, trace: Option<TraceContext>) -> Script {
     let mut options = options.client_name(client_name(context));
     let body = CountedBody::take(&context.extensions);
-    options.while_queued = body.map(|permit| -> WhileQueued { Arc::new(permit) });
+    options.while_queued = body.map(|permits| -> WhileQueued { Arc::new(permits) });
     match trace {
         Some(trace) => options.trace_context(trace),
         None => options,
