@@ -134,7 +134,7 @@ fn start(
         let format = session.shared.options.format;
         answer::refusal(format, INVALID_ARGUMENTS, &problems.to_string(), None)
     })?;
-    // Counted before: a server that lets its last runs end waits for each one that it has admitted.
+    // Counted before: a server that is draining waits for each run that it has admitted.
     let guard = session.calls.begin();
     admit_run(session, session.client_of(context))?;
     let yields = yields(session, arguments.yield_after, context)?;
@@ -221,7 +221,7 @@ fn start_call(
     let executor = session.shared.executor.clone();
     let elicitation = Elicitation::from_context(context);
     let fingerprint = fingerprint(elicitation.as_ref(), name, &arguments, input.as_ref());
-    // Counted before: a server that lets its last runs end waits for each one that it has admitted.
+    // Counted before: a server that is draining waits for each run that it has admitted.
     let guard = session.calls.begin();
     admit_run(session, session.client_of(context))?;
     let (default, max) = (executor.limits(), executor.max_limits());

@@ -125,7 +125,7 @@ pub(crate) enum TooLarge {
     Bytes { bytes: usize },
     #[error("the message has {0} beside a script's `input`; pass data as `input`")]
     Values(TreeError),
-    #[error("the message's `{part}` has {bytes} bytes, at most {max} are read")]
+    #[error("the message's `{part}` has {bytes} bytes; the maximum is {max}")]
     Part { part: &'static str, bytes: usize, max: usize },
 }
 

@@ -62,19 +62,19 @@ struct Task {
     /// How long the task's result is kept.
     kept: Duration,
     /// How the task ended. Set by the task itself.
-    ended: Arc<OnceLock<Ended>>,
+    ended: Arc<OnceLock<TaskEnd>>,
 }
 
 /// When a task ended, and the bytes of its result.
 #[derive(Clone, Copy)]
-struct Ended {
+struct TaskEnd {
     at: Instant,
     bytes: usize,
 }
 
 /// Records the end of a task when it is dropped, whatever ends the task.
 struct EndOfTask {
-    ended: Arc<OnceLock<Ended>>,
+    ended: Arc<OnceLock<TaskEnd>>,
     bytes: usize,
     state: Weak<Mutex<TasksState>>,
     all: Arc<AllTasks>,
@@ -83,7 +83,7 @@ struct EndOfTask {
 
 impl Drop for EndOfTask {
     fn drop(&mut self) {
-        let _first = self.ended.set(Ended { at: Instant::now(), bytes: self.bytes });
+        let _first = self.ended.set(TaskEnd { at: Instant::now(), bytes: self.bytes });
         let Some(state) = self.state.upgrade() else { return };
         // Dropped after the lock is released: managers hold results.
         let _dropped = state.lock().drop_ended(self.slot.client());
@@ -97,7 +97,7 @@ struct EndedTask {
     session: usize,
     holder: Holder,
     id: String,
-    ended: Ended,
+    ended: TaskEnd,
 }
 
 /// Whose result it is: the tenant's, or without tenants that of a client of the session at this position.
@@ -231,7 +231,7 @@ impl Tasks {
             .with_status_message("the script runs");
         let manager = TaskManager::new();
         let (inner, holder) = (manager.clone(), slot.client().to_owned());
-        let ended = Arc::<OnceLock<Ended>>::default();
+        let ended = Arc::<OnceLock<TaskEnd>>::default();
         let (state, all) = (Arc::downgrade(&self.state), Arc::clone(&self.all));
         let end = EndOfTask { ended: Arc::clone(&ended), bytes: 0, state, all, slot };
         let task = manager.spawn(options, move |task| {

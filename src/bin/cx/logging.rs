@@ -59,7 +59,7 @@ pub(crate) fn note_line(text: &str) -> String {
     format!("{}\n", json_line(level, "cx", message, Map::new()))
 }
 
-/// One line of JSON. Names of fields that the line has itself are those of the line.
+/// One line of JSON. A field of an event does not replace one that every line has.
 fn json_line(level: &str, target: &str, message: &str, fields: Map<String, Value>) -> Value {
     let mut line = json!({
         "time": rfc3339(SystemTime::now()),

@@ -1,4 +1,4 @@
-//! Tells the service manager that started this process how far it is: sd_notify(3).
+//! Tells the service manager that started this process when it is ready and when it stops: sd_notify(3).
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -7,8 +7,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
-/// How long telling may take. A manager that does not read must not stop the service, and one that is only busy must
-/// hear that the service is ready: it would end it otherwise.
+/// How long a notification may take. A manager that does not read must not block the service. One that is only busy must
+/// get the notification: it would stop a service that is never ready.
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
 /// Says that clients can connect.
@@ -16,7 +16,7 @@ pub(crate) fn ready() {
     send("READY=1");
 }
 
-/// Says that the process ends, and takes at most this time. systemd then waits as long, whatever its own limit is.
+/// Says that the process ends within this time. systemd then waits that long, whatever its own limit is.
 pub(crate) fn stopping(max: Duration) {
     let microseconds = u64::try_from(max.as_micros()).unwrap_or(u64::MAX);
     send(&format!("STOPPING=1\nEXTEND_TIMEOUT_USEC={microseconds}"));
@@ -25,11 +25,11 @@ pub(crate) fn stopping(max: Duration) {
 fn send(message: &str) {
     let Some(socket) = socket() else { return };
     if let Err(error) = send_to(&socket, message) {
-        tracing::warn!(%error, "the service manager cannot be told: {message}");
+        tracing::warn!(%error, message_sent = message, "failed to notify the service manager");
     }
 }
 
-/// The socket of the service manager; `None` if there is none that asks to be told.
+/// The socket of the service manager; `None` if it wants no notifications.
 #[expect(
     clippy::disallowed_methods,
     reason = "the service manager sets it, and it is no part of the configuration"

@@ -1,6 +1,6 @@
 //! Hints for what Python programs do elsewhere and scripts cannot, whatever their tools return: reading the environment
-//! or the arguments of a command, a home directory, JSON of what `json` does not know. And for slips that models make
-//! in any Python.
+//! or the arguments of a command, a home directory, JSON of what `json` does not know. Also hints for mistakes that
+//! models make in any Python program.
 
 use super::source::has_word;
 
@@ -47,15 +47,15 @@ pub(super) const BRACES: &str = "`{` begins an expression in an f-string and in 
 pub(super) const LINES: &str = "`csv.reader` and `csv.DictReader` take lines: give them `text.splitlines()`";
 
 pub(super) const FAILED_CALL: &str = "a call that has failed is among the results as an error \
-    (`return_exceptions=True`): leave out what `isinstance(result, Exception)`";
+    (`return_exceptions=True`): skip results for which `isinstance(result, Exception)` is true";
 
 pub(super) const FOUND: &str = "a found tool is a description: call it as its `usage` says, or with \
     `await call_mcp_tool(found[0][\"name\"], {…})`";
 
 pub(super) const FOUND_FIELD: &str = "a found tool is a dict: write `found[0][\"name\"]`";
 
-pub(super) const SCOPE: &str = "a function declares a variable from outside that it sets: `global name` for one of \
-    the script, `nonlocal name` for one of an enclosing function";
+pub(super) const SCOPE: &str = "a function that sets a variable from outside has to declare it: `global name` for one \
+    of the script, `nonlocal name` for one of an enclosing function";
 
 pub(super) const MEMORY: &str = "the memory of a run is limited: keep only what is needed of each result";
 

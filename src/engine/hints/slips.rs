@@ -1,5 +1,5 @@
-//! Hints for slips of TypeScript that have nothing to do with what a tool has returned, or much with what kind of value
-//! it was: asynchronous generators, `this`, dates that are texts.
+//! Hints for mistakes in TypeScript that are not about the form of a tool's result: asynchronous generators, `this`,
+//! dates that are texts.
 
 use super::source::{MAX_NAME, is_part, keeps_call, method};
 use crate::run::ledger::CallFacts;
@@ -19,12 +19,13 @@ pub(super) const SETTLED: &str = "an entry of `Promise.allSettled` that was reje
 pub(super) const FOUND: &str = "a found tool is a description: call it as its `usage` says, or with \
     `await callMCPTool(found[0].name, {…})`";
 
-pub(super) const BIG_INT: &str = "`Number(value)` and `String(value)` make a number and a text of a BigInt; a sum of \
-    BigInts begins with `0n`";
+pub(super) const BIG_INT: &str =
+    "convert a BigInt with `Number(value)` or `String(value)`; a sum of BigInts begins with `0n`";
 
-pub(super) const NUMBER: &str = "the value is no number: `Number(value)` makes one of a text";
+pub(super) const NUMBER: &str = "the value is not a number: `Number(value)` converts a text";
 
-pub(super) const DATE: &str = "the value is no `Date`: JSON has dates as texts, `new Date(value)` reads one";
+pub(super) const DATE: &str =
+    "the value is not a `Date`: dates in JSON are texts, which `new Date(value)` parses";
 
 /// Methods of numbers and of dates that no other value has.
 const NUMBER_METHODS: &[&str] = &["toExponential", "toFixed", "toPrecision"];

@@ -321,7 +321,7 @@ fn next_to_cut(unread: &[UnreadAnswer]) -> usize {
     candidates.into_iter().min_by_key(|(_, answer)| answer.speed).map_or(0, |(position, _)| position)
 }
 
-/// Who has most bytes.
+/// The key with the most bytes.
 fn with_most<K: Eq + Hash>(parts: impl Iterator<Item = (K, usize)>) -> Option<K> {
     let mut all: HashMap<K, usize> = HashMap::new();
     for (key, bytes) in parts {

@@ -5,7 +5,7 @@ use rmcp::model::ContentBlock;
 use super::*;
 
 fn ended(client: &str, kept: Duration, bytes: usize) -> Task {
-    let ended = Arc::new(OnceLock::from(Ended { at: Instant::now(), bytes }));
+    let ended = Arc::new(OnceLock::from(TaskEnd { at: Instant::now(), bytes }));
     Task { client: client.to_owned(), manager: TaskManager::new(), kept, ended }
 }
 
