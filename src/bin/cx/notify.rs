@@ -7,8 +7,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
-/// How long a notification may take. A manager that does not read must not block the service. One that is only busy must
-/// get the notification: it would stop a service that is never ready.
+/// How long a notification may take. A manager that does not read must not block the service. One that is only busy
+/// must get the notification: it would stop a service that is never ready.
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
 /// Says that clients can connect.

@@ -70,8 +70,8 @@ enum Lent {
 }
 
 impl Lent {
-    /// Counts it as a call, if it has the permit of a run. One that was asked for ahead of time can be idle for minutes,
-    /// and a server that is draining does not wait for it.
+    /// Counts it as a call, if it has the permit of a run. One that was asked for ahead of time can be idle for
+    /// minutes, and a server that is draining does not wait for it.
     fn counted(&self, calls: &Arc<CallsInFlight>) -> Option<CallGuard> {
         matches!(self, Self::Run(_)).then(|| calls.begin())
     }
@@ -121,8 +121,8 @@ impl Permits {
     }
 
     /// Admits the run of a worker that was asked for ahead of time. Its permit is free for another one from then on, and
-    /// not before: the worker exists while its run waits. The run counts as a call. `None` if no permit is free in time,
-    /// or if the server is draining.
+    /// not before: the worker exists while its run waits. The run counts as a call. `None` if no permit is free in
+    /// time, or if the server is draining.
     async fn admit(
         &self,
         ahead: OwnedSemaphorePermit,
