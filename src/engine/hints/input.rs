@@ -102,7 +102,9 @@ fn takes_field_of_input(source: &str) -> bool {
     const INPUT: &str = "input";
     source.match_indices(INPUT).any(|(start, _)| {
         let (before, after) = (&source[..start], &source[start + INPUT.len()..]);
-        if before.ends_with(is_part) || before.ends_with('.') || after.starts_with(is_part) {
+        // A part of another name, or of a text such as `"/tmp/input.json"`.
+        let is_other = before.ends_with(is_part) || before.ends_with(['.', '/', '-', '"', '\'', '`']);
+        if is_other || after.starts_with(is_part) {
             return false;
         }
         let after = after.trim_start_matches(['?', '!']);
