@@ -130,7 +130,7 @@ impl Permits {
         calls: &Arc<CallsInFlight>,
     ) -> Option<(OwnedSemaphorePermit, CallGuard)> {
         let call = calls.begin();
-        if calls.is_closed() {
+        if is_refused(calls, depth) {
             return None;
         }
         let admitted = self.run(depth, MAX_WAIT_OF_AHEAD).await;
@@ -157,9 +157,6 @@ pub(super) async fn lend(
         let problem = format!("expected a number up to {MAX_DEPTH} in the header `{DEPTH}`");
         return plain(StatusCode::BAD_REQUEST, &problem);
     };
-    if state.calls.is_closed() {
-        return try_again(ENDING);
-    }
     let permits = Arc::clone(&lending.permits);
     let lent = if request.headers().contains_key(AHEAD) {
         permits.ahead().map(Lent::Ahead)
@@ -169,11 +166,15 @@ pub(super) async fn lend(
     let Some(lent) = lent else {
         return try_again("all workers are lent");
     };
-    let stream = on(&mut request);
     let workers = Arc::clone(&lending.workers);
     let ended = requester.tenant.session.cancellation_with(requester.revoked());
     let calls = Arc::clone(&state.calls);
     let call = lent.counted(&calls);
+    // The server may have been told to end while the request waited for its permit.
+    if is_refused(&calls, depth) {
+        return try_again(ENDING);
+    }
+    let stream = on(&mut request);
     tokio::spawn(async move {
         let _counted = call;
         let _ends_with_this = ended.clone().drop_guard();
@@ -181,6 +182,11 @@ pub(super) async fn lend(
     });
     let headers = [(CONNECTION, HeaderValue::from_static("upgrade")), (UPGRADE, PROTOCOL)];
     (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
+}
+
+/// Whether the server is draining and starts no such run. A called run belongs to one that goes on.
+fn is_refused(calls: &CallsInFlight, depth: usize) -> bool {
+    depth == 0 && calls.is_closed()
 }
 
 /// The number of callers above the run that a worker is for. `None` if the header is invalid.
@@ -272,6 +278,8 @@ mod tests {
         calls.close();
         assert!(permits.admit(permits.ahead().unwrap(), 0, &calls).await.is_none());
         assert!(calls.is_empty());
+        // A run that goes on may call others.
+        assert!(permits.admit(permits.ahead().unwrap(), 1, &calls).await.is_some());
     }
 
     #[tokio::test]
