@@ -6,7 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::source::{MAX_NAME, is_part};
+use super::Failure;
+use super::source::{MAX_NAME, is_part, takes_field};
 use crate::json::Json;
 use crate::run::context::ExecutionContext;
 use crate::run::script::Language;
@@ -55,12 +56,22 @@ const SETTERS: &[&str] = &[".put(", ".set(", ".setdefault("];
 
 /// The hint that an answer is parsed already, with the field that has the content, if that is the only one: servers that
 /// return text often have it in `content`.
-pub(super) fn only_field(context: &ExecutionContext) -> Option<String> {
+pub(super) fn only_field(failure: &Failure<'_>, context: &ExecutionContext) -> Option<String> {
+    of_only_field(failure, &context.only_returned_field()?)
+}
+
+/// The hint for this field. `None` if the script knows it: what it has parsed in vain may be the text in it.
+fn of_only_field(failure: &Failure<'_>, field: &str) -> Option<String> {
+    let has_parsed = matches!(failure.name, "SyntaxError" | "JSONDecodeError");
+    if has_parsed && takes_field(failure.source, field) {
+        return None;
+    }
     // A server chooses the name.
-    let field = context.only_returned_field().filter(|name| name.len() <= MAX_NAME && is_identifier(name))?;
-    Some(format!(
-        "a tool's answer is its content already, parsed: here an object whose only field is `{field}`"
-    ))
+    (field.len() <= MAX_NAME && is_identifier(field)).then(|| {
+        format!(
+            "a tool's answer is its content already, parsed: here an object whose only field is `{field}`"
+        )
+    })
 }
 
 /// The warning for such a script.
@@ -229,6 +240,24 @@ fn nearest_brace(bytes: impl Iterator<Item = u8>) -> Option<(usize, u8)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::ledger::CallFacts;
+
+    #[test]
+    fn the_only_field_is_said_to_scripts_that_do_not_know_it() {
+        let hint = |name: &str, source: &str, field: &str| {
+            let facts = CallFacts { has_returned: true, ..CallFacts::default() };
+            let failure =
+                Failure { name, message: "", line: source, source, facts, has_input: false, has_text: false };
+            of_only_field(&failure, field)
+        };
+        let said = hint("SyntaxError", "JSON.parse(await tools.files.read({}))", "content").unwrap();
+        assert!(said.ends_with("whose only field is `content`"), "{said}");
+        assert!(hint("TypeError", "r.content[0].text", "content").is_some());
+        // The text in the field is no JSON.
+        assert_eq!(hint("SyntaxError", "JSON.parse(r.content)", "content"), None);
+        assert_eq!(hint("JSONDecodeError", "json.loads(r[\"content\"])", "content"), None);
+        assert_eq!(hint("TypeError", "r.map(f)", "not a name`"), None);
+    }
 
     fn check_in(language: Language, source: &str, input: &str) -> Option<String> {
         let returned = ["next_cursor", "orders", "createdAt", "Length", "html-url", "id", "search_params"];
