@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Failure;
 use super::source::{MAX_NAME, is_part, takes_field};
 use crate::json::Json;
 use crate::run::context::ExecutionContext;
@@ -56,14 +55,14 @@ const SETTERS: &[&str] = &[".put(", ".set(", ".setdefault("];
 
 /// The hint that an answer is parsed already, with the field that has the content, if that is the only one: servers that
 /// return text often have it in `content`.
-pub(super) fn only_field(failure: &Failure<'_>, context: &ExecutionContext) -> Option<String> {
-    of_only_field(failure, &context.only_returned_field()?)
+pub(super) fn only_field(error: &str, context: &ExecutionContext) -> Option<String> {
+    of_only_field(error, &context.script.source, &context.only_returned_field()?)
 }
 
-/// The hint for this field. `None` if the script knows it: what it has parsed in vain may be the text in it.
-fn of_only_field(failure: &Failure<'_>, field: &str) -> Option<String> {
-    let has_parsed = matches!(failure.name, "SyntaxError" | "JSONDecodeError");
-    if has_parsed && takes_field(failure.source, field) {
+/// The hint for an error of this name. `None` if the script knows the field: what it has parsed in vain may be the text
+/// in it.
+fn of_only_field(error: &str, source: &str, field: &str) -> Option<String> {
+    if matches!(error, "SyntaxError" | "JSONDecodeError") && takes_field(source, field) {
         return None;
     }
     // A server chooses the name.
@@ -240,23 +239,16 @@ fn nearest_brace(bytes: impl Iterator<Item = u8>) -> Option<(usize, u8)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::ledger::CallFacts;
 
     #[test]
     fn the_only_field_is_said_to_scripts_that_do_not_know_it() {
-        let hint = |name: &str, source: &str, field: &str| {
-            let facts = CallFacts { has_returned: true, ..CallFacts::default() };
-            let failure =
-                Failure { name, message: "", line: source, source, facts, has_input: false, has_text: false };
-            of_only_field(&failure, field)
-        };
-        let said = hint("SyntaxError", "JSON.parse(await tools.files.read({}))", "content").unwrap();
+        let said = of_only_field("SyntaxError", "JSON.parse(await tools.files.read({}))", "content").unwrap();
         assert!(said.ends_with("whose only field is `content`"), "{said}");
-        assert!(hint("TypeError", "r.content[0].text", "content").is_some());
+        assert!(of_only_field("TypeError", "r.content[0].text", "content").is_some());
         // The text in the field is no JSON.
-        assert_eq!(hint("SyntaxError", "JSON.parse(r.content)", "content"), None);
-        assert_eq!(hint("JSONDecodeError", "json.loads(r[\"content\"])", "content"), None);
-        assert_eq!(hint("TypeError", "r.map(f)", "not a name`"), None);
+        assert_eq!(of_only_field("SyntaxError", "JSON.parse(r.content)", "content"), None);
+        assert_eq!(of_only_field("JSONDecodeError", "json.loads(r[\"content\"])", "content"), None);
+        assert_eq!(of_only_field("TypeError", "r.map(f)", "not a name`"), None);
     }
 
     fn check_in(language: Language, source: &str, input: &str) -> Option<String> {
