@@ -95,19 +95,19 @@ impl Drop for EndOfTask {
 struct EndedTask {
     /// The position of its session.
     session: usize,
-    holder: Holder,
+    holder: ResultHolder,
     id: String,
     ended: TaskEnd,
 }
 
 /// Whose result it is: the tenant's, or without tenants that of a client of the session at this position.
 #[derive(Debug, PartialEq, Eq, Hash)]
-enum Holder {
+enum ResultHolder {
     Tenant(String),
     Client(usize, String),
 }
 
-impl Holder {
+impl ResultHolder {
     fn new(session: usize, client: &str) -> Self {
         match split_client(client) {
             ("", client) => Self::Client(session, client.to_owned()),
@@ -135,7 +135,12 @@ impl AllTasks {
         for (session, state) in sessions.iter().enumerate() {
             all.extend(state.lock().tasks.iter().filter_map(|(id, task)| {
                 let ended = *task.ended.get().filter(|ended| ended.bytes > 0)?;
-                Some(EndedTask { session, holder: Holder::new(session, &task.client), id: id.clone(), ended })
+                Some(EndedTask {
+                    session,
+                    holder: ResultHolder::new(session, &task.client),
+                    id: id.clone(),
+                    ended,
+                })
             }));
         }
         all.sort_unstable_by_key(|task| task.ended.at);
@@ -148,7 +153,7 @@ impl AllTasks {
 /// Which of these tasks, from the oldest to the newest, are dropped so that `bytes` are freed: each time the oldest one
 /// of the holder that has most.
 fn to_drop(all: &[EndedTask], bytes: usize) -> Vec<&EndedTask> {
-    let mut positions: HashMap<&Holder, usize> = HashMap::new();
+    let mut positions: HashMap<&ResultHolder, usize> = HashMap::new();
     let mut held: Vec<(usize, VecDeque<&EndedTask>)> = Vec::new();
     for task in all {
         let position = *positions.entry(&task.holder).or_insert(held.len());
