@@ -186,7 +186,7 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
             .or_else(|| failure.looks_for_server().then(|| reach::servers(context, PYTHON))),
     };
     let is_answer = of_language.as_deref() == Some(ANSWER);
-    let of_language = is_answer.then(|| fields::only_field(context)).flatten().or(of_language);
+    let of_language = is_answer.then(|| fields::only_field(failure.name, context)).flatten().or(of_language);
     error.hint = error.hint.take().or(of_language);
 }
 

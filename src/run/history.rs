@@ -31,7 +31,7 @@ pub(crate) fn client_of_tenant(tenant: Option<&str>, client: &str) -> String {
 }
 
 /// Splits the name of a client into tenant and rest. The tenant is empty for clients without one.
-fn split_client(client: &str) -> (&str, &str) {
+pub(crate) fn split_client(client: &str) -> (&str, &str) {
     client.split_once(OF_TENANT).unwrap_or(("", client))
 }
 

@@ -293,8 +293,9 @@ impl Ledger {
         self.returned.only_field()
     }
 
-    /// The names of the fields of values that the script received, at any level, at most `max`.
-    pub(crate) fn returned_fields(&self, max: usize) -> BTreeSet<String> {
+    /// The names of all fields of values that the script received, at any level. `None` if there are `max` or more, or
+    /// if some are not known.
+    pub(crate) fn returned_fields(&self, max: usize) -> Option<BTreeSet<String>> {
         self.returned.fields(max)
     }
 

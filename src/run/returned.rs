@@ -62,13 +62,16 @@ impl Returned {
         shapes.all(|shape| shape.only_field() == Some(first)).then_some(first)
     }
 
-    /// The names of the fields of returned values, at any level, at most `max`.
-    pub(super) fn fields(&self, max: usize) -> BTreeSet<String> {
-        let mut fields = BTreeSet::new();
-        for shape in self.servers.values().flat_map(BTreeMap::values) {
-            shape.collect_fields(&mut fields, max);
+    /// The names of all fields of returned values, at any level. `None` if there are `max` or more, or if some are not
+    /// known.
+    pub(super) fn fields(&self, max: usize) -> Option<BTreeSet<String>> {
+        let shapes = || self.servers.values().flat_map(BTreeMap::values);
+        if self.tools >= MAX_TOOLS || shapes().any(Shape::hides_fields) {
+            return None;
         }
-        fields
+        let mut fields = BTreeSet::new();
+        shapes().for_each(|shape| shape.collect_fields(&mut fields, max));
+        (fields.len() < max).then_some(fields)
     }
 
     /// The shapes as text, by the names of servers and tools.

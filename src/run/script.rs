@@ -103,7 +103,7 @@ pub(crate) type CallProgressListener = Arc<dyn Fn(&CallProgress) + Send + Sync>;
 /// Called with each progress report of a script.
 pub(crate) type ReportListener = Arc<dyn Fn(&Progress) + Send + Sync>;
 
-/// Held for its drop.
+/// Held only to be dropped: that releases what it counts.
 pub(crate) type WhileQueued = Arc<dyn Any + Send + Sync>;
 
 /// Called with each call that has ended.

@@ -134,6 +134,8 @@ fn start(
         let format = session.shared.options.format;
         answer::refusal(format, INVALID_ARGUMENTS, &problems.to_string(), None)
     })?;
+    // Counted before: a server that is draining waits for each run that it has admitted.
+    let guard = session.calls.begin();
     admit_run(session, session.client_of(context))?;
     let yields = yields(session, arguments.yield_after, context)?;
     let PreparedRun { script, language, limits } = prepare(session, arguments, language)?;
@@ -167,7 +169,7 @@ fn start(
         notifications,
         prompts,
         call,
-        guard: Some(session.calls.begin()),
+        guard: Some(guard),
         yields,
     })
 }
@@ -219,6 +221,8 @@ fn start_call(
     let executor = session.shared.executor.clone();
     let elicitation = Elicitation::from_context(context);
     let fingerprint = fingerprint(elicitation.as_ref(), name, &arguments, input.as_ref());
+    // Counted before: a server that is draining waits for each run that it has admitted.
+    let guard = session.calls.begin();
     admit_run(session, session.client_of(context))?;
     let (default, max) = (executor.limits(), executor.max_limits());
     let limits = Limits { wall_time: default.wall_time.min(max.wall_time), ..default };
@@ -243,7 +247,7 @@ fn start_call(
         notifications,
         prompts,
         call: fingerprint,
-        guard: Some(session.calls.begin()),
+        guard: Some(guard),
         yields: None,
     })
 }
@@ -269,7 +273,7 @@ pub(crate) fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
 fn in_request(options: Script, context: &RequestContext<RoleServer>, trace: Option<TraceContext>) -> Script {
     let mut options = options.client_name(client_name(context));
     let body = CountedBody::take(&context.extensions);
-    options.while_queued = body.map(|permit| -> WhileQueued { Arc::new(permit) });
+    options.while_queued = body.map(|permits| -> WhileQueued { Arc::new(permits) });
     match trace {
         Some(trace) => options.trace_context(trace),
         None => options,

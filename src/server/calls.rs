@@ -30,25 +30,28 @@ impl CallsInFlight {
     /// Counts a call.
     pub(crate) fn begin(self: &Arc<Self>) -> CallGuard {
         for calls in self.with_groups() {
-            calls.count.fetch_add(1, Ordering::Relaxed);
+            calls.count.fetch_add(1, Ordering::SeqCst);
         }
         CallGuard(Arc::clone(self))
     }
 
     /// Lets no further runs start. Calls in flight go on.
+    ///
+    /// A run that is counted before it asks [`is_closed`](Self::is_closed) is either refused or waited for: both this
+    /// and the count are sequentially consistent.
     #[cfg(feature = "http")]
     pub(crate) fn close(&self) {
-        self.is_closed.store(true, Ordering::Relaxed);
+        self.is_closed.store(true, Ordering::SeqCst);
     }
 
     /// Whether no further runs start, because these calls or the group that they are counted in are closed.
     pub(crate) fn is_closed(&self) -> bool {
-        self.with_groups().any(|calls| calls.is_closed.load(Ordering::Relaxed))
+        self.with_groups().any(|calls| calls.is_closed.load(Ordering::SeqCst))
     }
 
     /// Whether no call is in flight.
     pub(crate) fn is_empty(&self) -> bool {
-        self.count.load(Ordering::Relaxed) == 0
+        self.count.load(Ordering::SeqCst) == 0
     }
 
     /// Waits until no call is in flight, for at most `max`.
@@ -75,7 +78,7 @@ impl CallsInFlight {
 impl Drop for CallGuard {
     fn drop(&mut self) {
         for calls in self.0.with_groups() {
-            calls.count.fetch_sub(1, Ordering::Relaxed);
+            calls.count.fetch_sub(1, Ordering::SeqCst);
             calls.one_ended.notify_waiters();
         }
     }

@@ -5,7 +5,6 @@ use std::time::SystemTime;
 
 use serde_json::{Map, Value, json};
 
-use super::languages::report_name;
 use super::shared::Shared;
 use crate::engine::engines;
 use crate::executor::Executor;
@@ -43,7 +42,7 @@ pub(crate) fn report(shared: &Shared) -> Value {
     let mut engines = Map::new();
     for &language in engines::AVAILABLE {
         let pool = executor.pool_stats(language);
-        let name = report_name(language);
+        let name = language.as_str();
         let mut engine = json!({ "ready": pool.ready, "waiting": pool.waiting, "lost": pool.hung });
         if let Some(error) = start_failures.get(name) {
             engine["error"] = preview(error, MAX_ERROR_CHARACTERS).into();

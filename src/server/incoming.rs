@@ -90,21 +90,21 @@ impl From<DetachedInput> for Json {
     }
 }
 
-/// The permit that counts the bytes of a request's body, in the request's extensions over HTTP. It is dropped with the
-/// request, unless a run takes it, which may outlive the request and has what was in the body.
+/// The permits that count the bytes of a request's body, in the request's extensions over HTTP. They are dropped with
+/// the request, unless a run takes them, which may outlive the request and has what was in the body.
 #[derive(Clone, Debug)]
-pub(crate) struct CountedBody(Arc<Mutex<Option<OwnedSemaphorePermit>>>);
+pub(crate) struct CountedBody(Arc<Mutex<Vec<OwnedSemaphorePermit>>>);
 
 impl CountedBody {
     #[cfg(feature = "http")]
-    pub(crate) fn new(permit: Option<OwnedSemaphorePermit>) -> Self {
-        Self(Arc::new(Mutex::new(permit)))
+    pub(crate) fn new(permits: Vec<OwnedSemaphorePermit>) -> Self {
+        Self(Arc::new(Mutex::new(permits)))
     }
 
-    /// Takes the permit out of the extensions of a request, if it is there.
-    pub(crate) fn take(extensions: &Extensions) -> Option<OwnedSemaphorePermit> {
-        let Self(permit) = extensions.get::<http::request::Parts>()?.extensions.get()?;
-        permit.lock().take()
+    /// Takes the permits out of the extensions of a request, if they are there.
+    pub(crate) fn take(extensions: &Extensions) -> Option<Vec<OwnedSemaphorePermit>> {
+        let Self(permits) = extensions.get::<http::request::Parts>()?.extensions.get()?;
+        Some(std::mem::take(&mut *permits.lock())).filter(|permits| !permits.is_empty())
     }
 }
 
@@ -125,7 +125,7 @@ pub(crate) enum TooLarge {
     Bytes { bytes: usize },
     #[error("the message has {0} beside a script's `input`; pass data as `input`")]
     Values(TreeError),
-    #[error("the message's `{part}` has {bytes} bytes, at most {max} are read")]
+    #[error("the message's `{part}` has {bytes} bytes; the maximum is {max}")]
     Part { part: &'static str, bytes: usize, max: usize },
 }
 

@@ -4,7 +4,6 @@
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge};
 
 use super::health::resident_bytes;
-use super::languages::report_name;
 use super::shared::Shared;
 use crate::conventions;
 use crate::engine::engines;
@@ -142,7 +141,7 @@ pub(crate) fn sample(shared: &Shared, sessions: usize, connections: usize) {
     gauge!("cx_runs_limit").set(count(runs.max_running));
     for &language in engines::AVAILABLE {
         let pool = executor.pool_stats(language);
-        let name = report_name(language);
+        let name = language.as_str();
         gauge!("cx_engine_ready_instances", "language" => name).set(count(pool.ready));
         gauge!("cx_engine_queued_runs", "language" => name).set(count(pool.waiting));
         gauge!("cx_engine_hung_workers", "language" => name).set(count(pool.hung));

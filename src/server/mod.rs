@@ -80,7 +80,6 @@ mod calls;
 mod client_slots;
 mod fingerprint;
 mod hung_workers;
-mod languages;
 mod shutdown;
 
 pub use answer::Format;

@@ -14,11 +14,11 @@ use crate::run::result::ErrorCode;
 use crate::run::script::{Language, Script};
 use crate::tools::{SavedScript, ToolErrorCode};
 
-/// The error of a run that a server refuses which lets its last runs end.
+/// The error for a run that is refused because the server is draining.
 pub(crate) const ENDING: &str =
     "the server is being stopped and starts no more scripts; those that run go on";
 
-/// When a client should repeat such a run: another process has probably taken the server's place then.
+/// When the client should try again. By then another process has probably replaced the server.
 const RETRY_WHEN_ENDING: Duration = Duration::from_secs(5);
 
 /// A script with the limits of its run.
@@ -84,7 +84,7 @@ fn saved_script(
 ///
 /// # Errors
 ///
-/// The answer to a run beyond a limit, or of a server that lets its last runs end.
+/// The answer to a run beyond a limit, or to any run while the server is draining.
 pub(crate) fn admit_run(session: &McpSession, client: &str) -> Result<(), Answer> {
     if session.calls.is_closed() {
         let (format, code) = (session.shared.options.format, ErrorCode::EngineUnavailable.as_str());

@@ -14,7 +14,6 @@ use super::client_slots::ClientSlots;
 use super::guide;
 use super::hung_workers::HungWorkers;
 use super::index::Index;
-use super::languages::report_name;
 use super::pending::PendingRuns;
 use super::shown::{Shown, ShownTools};
 use super::skills;
@@ -213,7 +212,7 @@ impl Shared {
 
     /// Records whether an engine could be started.
     pub(crate) fn record_start(&self, language: Language, failure: Option<&Error>) {
-        let name = report_name(language);
+        let name = language.as_str();
         match failure {
             Some(error @ Error::Start { .. }) => {
                 tracing::error!(language = name, error = %with_sources(error), "the engine does not start");

@@ -1,6 +1,7 @@
 //! Runs that have become tasks: their clients poll for the result.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::io::{self, Write};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
@@ -15,6 +16,7 @@ use super::client_slots::{ClientSlot, ClientSlots};
 use super::pending::{KEY, MODEL_KEY};
 use super::prompt::Prompt;
 use super::run_in_flight::RunInFlight;
+use crate::run::history::split_client;
 
 /// How long a task is kept beyond the maximum duration of its run.
 const KEPT: Duration = Duration::from_secs(5 * 60);
@@ -60,19 +62,19 @@ struct Task {
     /// How long the task's result is kept.
     kept: Duration,
     /// How the task ended. Set by the task itself.
-    ended: Arc<OnceLock<Ended>>,
+    ended: Arc<OnceLock<TaskEnd>>,
 }
 
 /// When a task ended, and the bytes of its result.
 #[derive(Clone, Copy)]
-struct Ended {
+struct TaskEnd {
     at: Instant,
     bytes: usize,
 }
 
 /// Records the end of a task when it is dropped, whatever ends the task.
 struct EndOfTask {
-    ended: Arc<OnceLock<Ended>>,
+    ended: Arc<OnceLock<TaskEnd>>,
     bytes: usize,
     state: Weak<Mutex<TasksState>>,
     all: Arc<AllTasks>,
@@ -81,7 +83,7 @@ struct EndOfTask {
 
 impl Drop for EndOfTask {
     fn drop(&mut self) {
-        let _first = self.ended.set(Ended { at: Instant::now(), bytes: self.bytes });
+        let _first = self.ended.set(TaskEnd { at: Instant::now(), bytes: self.bytes });
         let Some(state) = self.state.upgrade() else { return };
         // Dropped after the lock is released: managers hold results.
         let _dropped = state.lock().drop_ended(self.slot.client());
@@ -93,9 +95,25 @@ impl Drop for EndOfTask {
 struct EndedTask {
     /// The position of its session.
     session: usize,
-    client: String,
+    holder: ResultHolder,
     id: String,
-    ended: Ended,
+    ended: TaskEnd,
+}
+
+/// Whose result it is: the tenant's, or without tenants that of a client of the session at this position.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum ResultHolder {
+    Tenant(String),
+    Client(usize, String),
+}
+
+impl ResultHolder {
+    fn new(session: usize, client: &str) -> Self {
+        match split_client(client) {
+            ("", client) => Self::Client(session, client.to_owned()),
+            (tenant, _) => Self::Tenant(tenant.to_owned()),
+        }
+    }
 }
 
 impl AllTasks {
@@ -105,45 +123,61 @@ impl AllTasks {
         all.push(Arc::downgrade(state));
     }
 
-    /// Removes ended tasks until the results of the others have at most `max` bytes, or one is left: the oldest one of
-    /// the client that has most, and if no client has several the oldest one of all.
+    /// Removes ended tasks until the results of the others have at most `max` bytes. The newest one stays, so that its
+    /// client can read it at all.
     fn drop_ended(&self, max: usize) -> Vec<Task> {
         let sessions: Vec<Arc<Mutex<TasksState>>> = self.0.lock().iter().filter_map(Weak::upgrade).collect();
-        let mut bytes: usize = sessions.iter().map(|state| state.lock().ended_bytes()).sum();
-        let mut dropped = Vec::new();
+        let bytes: usize = sessions.iter().map(|state| state.lock().ended_bytes()).sum();
         if bytes <= max {
-            return dropped;
+            return Vec::new();
         }
         let mut all: Vec<EndedTask> = Vec::new();
         for (session, state) in sessions.iter().enumerate() {
             all.extend(state.lock().tasks.iter().filter_map(|(id, task)| {
-                let ended = *task.ended.get()?;
-                Some(EndedTask { session, client: task.client.clone(), id: id.clone(), ended })
+                let ended = *task.ended.get().filter(|ended| ended.bytes > 0)?;
+                Some(EndedTask {
+                    session,
+                    holder: ResultHolder::new(session, &task.client),
+                    id: id.clone(),
+                    ended,
+                })
             }));
         }
         all.sort_unstable_by_key(|task| task.ended.at);
-        while bytes > max && all.len() > 1 {
-            let task = all.remove(next_to_drop(&all));
-            bytes = bytes.saturating_sub(task.ended.bytes);
-            dropped.extend(sessions[task.session].lock().tasks.remove(&task.id));
-        }
-        dropped
+        let _newest = all.pop();
+        let beyond = to_drop(&all, bytes.saturating_sub(max));
+        beyond.into_iter().filter_map(|task| sessions[task.session].lock().tasks.remove(&task.id)).collect()
     }
 }
 
-/// The position of the task to drop next, of ended ones from the oldest to the newest.
-fn next_to_drop(all: &[EndedTask]) -> usize {
-    let mut clients: HashMap<(usize, &str), (usize, usize)> = HashMap::new();
+/// Which of these tasks, from the oldest to the newest, are dropped so that `bytes` are freed: each time the oldest one
+/// of the holder that has most.
+fn to_drop(all: &[EndedTask], bytes: usize) -> Vec<&EndedTask> {
+    let mut positions: HashMap<&ResultHolder, usize> = HashMap::new();
+    let mut held: Vec<(usize, VecDeque<&EndedTask>)> = Vec::new();
     for task in all {
-        let (count, bytes) = clients.entry((task.session, &*task.client)).or_default();
-        *count += 1;
+        let position = *positions.entry(&task.holder).or_insert(held.len());
+        if position == held.len() {
+            held.push((0, VecDeque::new()));
+        }
+        let (bytes, tasks) = &mut held[position];
         *bytes += task.ended.bytes;
+        tasks.push_back(task);
     }
-    let several = clients.into_iter().filter(|(_, (count, _))| *count > 1);
-    let largest = several.max_by_key(|(_, (_, bytes))| *bytes).map(|(client, _)| client);
-    let oldest_of =
-        |client: (usize, &str)| all.iter().position(|task| (task.session, &*task.client) == client);
-    largest.and_then(oldest_of).unwrap_or(0)
+    // There can be tens of thousands of tasks, so that who has most is not counted anew for each. Among equals the
+    // holder of the oldest task is first.
+    let mut largest: BinaryHeap<(usize, Reverse<usize>)> =
+        held.iter().enumerate().map(|(position, (bytes, _))| (*bytes, Reverse(position))).collect();
+    let (mut freed, mut dropped) = (0_usize, Vec::new());
+    while freed < bytes
+        && let Some((had, Reverse(position))) = largest.pop()
+    {
+        let Some(task) = held[position].1.pop_front() else { continue };
+        freed += task.ended.bytes;
+        dropped.push(task);
+        largest.push((had.saturating_sub(task.ended.bytes), Reverse(position)));
+    }
+    dropped
 }
 
 impl TasksState {
@@ -202,7 +236,7 @@ impl Tasks {
             .with_status_message("the script runs");
         let manager = TaskManager::new();
         let (inner, holder) = (manager.clone(), slot.client().to_owned());
-        let ended = Arc::<OnceLock<Ended>>::default();
+        let ended = Arc::<OnceLock<TaskEnd>>::default();
         let (state, all) = (Arc::downgrade(&self.state), Arc::clone(&self.all));
         let end = EndOfTask { ended: Arc::clone(&ended), bytes: 0, state, all, slot };
         let task = manager.spawn(options, move |task| {

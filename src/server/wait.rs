@@ -66,7 +66,7 @@ pub(crate) async fn wait(
         }
     };
     let Some(yielded) = awaited.run() else { return invalid("the run has ended") };
-    // A server that lets its last runs end waits for this one too.
+    // A server that is draining waits for this run too.
     let _counted = session.calls.begin();
     let notifications = &mut yielded.run.notifications;
     notifications.redirect(session.wanted(context), context);

@@ -78,6 +78,11 @@ impl Shape {
         self.root.only_field()
     }
 
+    /// Whether objects have fields whose names are not known: those of maps, and those below the deepest level.
+    pub(crate) fn hides_fields(&self) -> bool {
+        self.root.hides_fields()
+    }
+
     /// Adds the names of all fields, until there are `max`.
     pub(crate) fn collect_fields(&self, fields: &mut BTreeSet<String>, max: usize) {
         self.root.collect_fields(fields, max);

@@ -31,7 +31,7 @@ pub enum Language {
     Python,
 }
 
-/// The error of a text that names no [`Language`].
+/// The error for a text that is not the name of a [`Language`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected `typescript` or `python`: `{0}`")]
 pub struct UnknownLanguage(String);
@@ -52,8 +52,8 @@ impl fmt::Display for Language {
     }
 }
 
-/// Reads a name as [`Language::as_str`] gives it, and the names that files and fences of Markdown have: `ts`, `js`,
-/// `javascript`, `py`. Case does not matter.
+/// Parses a name that [`Language::as_str`] returns, or the extension of a file or the name of a Markdown code fence:
+/// `ts`, `js`, `javascript`, `py`. Case does not matter.
 ///
 /// ```
 /// use cx::Language;

@@ -59,7 +59,7 @@ pub(crate) fn note_line(text: &str) -> String {
     format!("{}\n", json_line(level, "cx", message, Map::new()))
 }
 
-/// One line of JSON. Names of fields that the line has itself are those of the line.
+/// One line of JSON. A field of an event does not replace one that every line has.
 fn json_line(level: &str, target: &str, message: &str, fields: Map<String, Value>) -> Value {
     let mut line = json!({
         "time": rfc3339(SystemTime::now()),
@@ -112,7 +112,12 @@ struct Recorded {
 
 impl Recorded {
     fn insert(&mut self, field: &Field, value: Value) {
-        self.fields.insert(field.name().to_owned(), value);
+        match value {
+            Value::String(text) if field.name() == "message" => self.message = text,
+            value => {
+                self.fields.insert(field.name().to_owned(), value);
+            }
+        }
     }
 }
 
@@ -138,12 +143,7 @@ impl Visit for Recorded {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        let text = format!("{value:?}");
-        if field.name() == "message" {
-            self.message = text;
-        } else {
-            self.insert(field, text.into());
-        }
+        self.insert(field, format!("{value:?}").into());
     }
 }
 
@@ -159,7 +159,50 @@ fn has_no_secrets(metadata: &Metadata<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+    use std::sync::Arc;
+
+    use parking_lot::Mutex;
+
     use super::*;
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn an_event_is_a_line_of_json_whatever_it_records() {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let logger =
+            tracing_subscriber::fmt().event_format(JsonLines).with_writer(move || writer.clone()).finish();
+        tracing::subscriber::with_default(logger, || {
+            let error = io::Error::other("a \"quoted\"\nerror");
+            tracing::warn!(
+                error = &error as &(dyn std::error::Error + 'static),
+                share = f64::NAN,
+                "two\n{}",
+                "lines"
+            );
+            tracing::info!(message = "a message as a field", time = 7, count = 1_u64);
+        });
+        let written = String::from_utf8(lines.0.lock().clone()).unwrap();
+        let all: Vec<Value> = written.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(all.len(), 2, "{written}");
+        assert_eq!((&all[0]["message"], &all[0]["level"]), (&json!("two\nlines"), &json!("warn")));
+        assert_eq!((&all[0]["error"], &all[0]["share"]), (&json!("a \"quoted\"\nerror"), &Value::Null));
+        assert_eq!((&all[1]["message"], &all[1]["count"]), (&json!("a message as a field"), &json!(1)));
+        assert!(all[1]["time"].is_string(), "{written}");
+    }
 
     #[test]
     fn a_line_of_json_is_one_line_and_keeps_its_own_names() {

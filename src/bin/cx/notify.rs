@@ -1,4 +1,4 @@
-//! Tells the service manager that started this process how far it is: sd_notify(3).
+//! Tells the service manager that started this process when it is ready and when it stops: sd_notify(3).
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -7,12 +7,16 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
+/// How long a notification may take. A manager that does not read must not block the service. One that is only busy
+/// must get the notification: it would stop a service that is never ready.
+const MAX_WAIT: Duration = Duration::from_secs(2);
+
 /// Says that clients can connect.
 pub(crate) fn ready() {
     send("READY=1");
 }
 
-/// Says that the process ends, and takes at most this time. systemd then waits as long, whatever its own limit is.
+/// Says that the process ends within this time. systemd then waits that long, whatever its own limit is.
 pub(crate) fn stopping(max: Duration) {
     let microseconds = u64::try_from(max.as_micros()).unwrap_or(u64::MAX);
     send(&format!("STOPPING=1\nEXTEND_TIMEOUT_USEC={microseconds}"));
@@ -21,11 +25,11 @@ pub(crate) fn stopping(max: Duration) {
 fn send(message: &str) {
     let Some(socket) = socket() else { return };
     if let Err(error) = send_to(&socket, message) {
-        tracing::warn!(%error, "the service manager cannot be told: {message}");
+        tracing::warn!(%error, message_sent = message, "failed to notify the service manager");
     }
 }
 
-/// The socket of the service manager; `None` if there is none that asks to be told.
+/// The socket of the service manager; `None` if it wants no notifications.
 #[expect(
     clippy::disallowed_methods,
     reason = "the service manager sets it, and it is no part of the configuration"
@@ -36,8 +40,7 @@ fn socket() -> Option<OsString> {
 
 fn send_to(socket: &OsStr, message: &str) -> io::Result<()> {
     let sender = UnixDatagram::unbound()?;
-    // A manager that does not read must not stop the service.
-    sender.set_nonblocking(true)?;
+    sender.set_write_timeout(Some(MAX_WAIT))?;
     match abstract_name(socket) {
         #[cfg(target_os = "linux")]
         Some(name) => {
@@ -79,5 +82,23 @@ mod tests {
             assert_eq!(&bytes[..count], b"READY=1", "{}", socket.display());
         }
         assert!(send_to(OsStr::new("/nothing/is/here"), "READY=1").is_err());
+    }
+
+    /// The queue of a socket has a few messages. One that waits there for a moment loses none.
+    #[test]
+    fn a_busy_manager_is_told_when_it_reads() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("notify");
+        let manager = UnixDatagram::bind(&file).unwrap();
+        manager.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let other = UnixDatagram::unbound().unwrap();
+        other.set_nonblocking(true).unwrap();
+        while other.send_to(b"of others", &file).is_ok() {}
+        std::thread::scope(|scope| {
+            let sent = scope.spawn(|| send_to(file.as_os_str(), "READY=1"));
+            let mut bytes = [0; 64];
+            while manager.recv(&mut bytes).unwrap() != b"READY=1".len() {}
+            sent.join().unwrap().unwrap();
+        });
     }
 }

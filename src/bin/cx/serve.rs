@@ -46,12 +46,13 @@ const DESCRIPTORS: usize = 16;
 ///
 /// Mistakes in the arguments or the configuration.
 pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
-    // Called first, while the process has one thread, because it changes the environment.
+    // Before anything is printed.
+    logging::start_in(arguments.log_format);
+    // Called while the process has one thread, because it changes the environment.
     let passed = match arguments.http {
         Some(HttpAddress::Passed) => Some(http::passed_listener()?),
         _ => None,
     };
-    logging::start_in(arguments.log_format);
     let mut files = ConfigFiles::new(setup::load_options(arguments.scripts.mcp_config.clone())?);
     let config = files.load()?;
     diagnostic::print_warnings(&config.warnings);

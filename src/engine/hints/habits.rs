@@ -1,6 +1,6 @@
 //! Hints for what Python programs do elsewhere and scripts cannot, whatever their tools return: reading the environment
-//! or the arguments of a command, a home directory, JSON of what `json` does not know. And for slips that models make
-//! in any Python.
+//! or the arguments of a command, a home directory, JSON of what `json` does not know. Also hints for mistakes that
+//! models make in any Python program.
 
 use super::source::has_word;
 
@@ -47,15 +47,15 @@ pub(super) const BRACES: &str = "`{` begins an expression in an f-string and in 
 pub(super) const LINES: &str = "`csv.reader` and `csv.DictReader` take lines: give them `text.splitlines()`";
 
 pub(super) const FAILED_CALL: &str = "a call that has failed is among the results as an error \
-    (`return_exceptions=True`): leave out what `isinstance(result, Exception)`";
+    (`return_exceptions=True`): skip results for which `isinstance(result, Exception)` is true";
 
 pub(super) const FOUND: &str = "a found tool is a description: call it as its `usage` says, or with \
     `await call_mcp_tool(found[0][\"name\"], {…})`";
 
 pub(super) const FOUND_FIELD: &str = "a found tool is a dict: write `found[0][\"name\"]`";
 
-pub(super) const SCOPE: &str = "a function declares a variable from outside that it sets: `global name` for one of \
-    the script, `nonlocal name` for one of an enclosing function";
+pub(super) const SCOPE: &str = "a function that sets a variable from outside has to declare it: `global name` for one \
+    of the script, `nonlocal name` for one of an enclosing function";
 
 pub(super) const MEMORY: &str = "the memory of a run is limited: keep only what is needed of each result";
 
@@ -89,15 +89,21 @@ fn slips(name: &str, message: &str, line: &str, source: &str) -> Option<&'static
             if ["Invalid format specifier", "Unknown format code"]
                 .iter()
                 .any(|start| message.starts_with(start))
-                && has_quoted_brace(line) =>
+                && begins_object_in_f_string(line) =>
         {
             Some(BRACES)
         }
-        "KeyError" if line.contains(".format(") && has_quoted_brace(line) => Some(BRACES),
-        "UnboundLocalError" if ["+=", "-=", "*=", "/=", "|="].iter().any(|sign| line.contains(sign)) => {
+        // The name that `format` looks for has quotes: `'"name"'`.
+        "KeyError" if line.contains(".format(") && message.contains('"') && message.contains('\'') => {
+            Some(BRACES)
+        }
+        "UnboundLocalError"
+            if ["+=", "-=", "*=", "/=", "|="].iter().any(|sign| line.contains(sign))
+                && is_set_outside(message, line, source) =>
+        {
             Some(SCOPE)
         }
-        "IndexError" if reads_characters(source) => Some(LINES),
+        "IndexError" if message == "list index out of range" && reads_characters(source) => Some(LINES),
         // The guest names the keys of a row that has several.
         "KeyError" if !message.contains("; the keys are ") && reads_characters(source) => Some(LINES),
         "ValueError" if message.starts_with("not enough values to unpack") && reads_characters(source) => {
@@ -107,15 +113,48 @@ fn slips(name: &str, message: &str, line: &str, source: &str) -> Option<&'static
     }
 }
 
-/// Whether a line has the beginning of a JSON object in a text: `{"` or `{'`.
-fn has_quoted_brace(line: &str) -> bool {
-    line.contains("{\"") || line.contains("{'")
+/// Whether an f-string of a line has the beginning of a JSON object in it: `f'{"name": …`. A dict that has an f-string
+/// as a value, as `{"total": f"{total:d}"}`, is none.
+fn begins_object_in_f_string(line: &str) -> bool {
+    ['"', '\''].into_iter().any(|quote| {
+        let (begin, object) = (format!("f{quote}"), if quote == '"' { "{'" } else { "{\"" });
+        line.match_indices(begin.as_str()).any(|(start, _)| {
+            // Not the end of another text, as in `{"self": {'a': 1}}`.
+            let before = line[..start].trim_end_matches(['r', 'R']).chars().next_back();
+            if before.is_some_and(|last| last == '_' || last == '"' || last == '\'' || last.is_alphanumeric())
+            {
+                return false;
+            }
+            let rest = &line[start + begin.len()..];
+            let triple = format!("{quote}{quote}");
+            match rest.strip_prefix(triple.as_str()) {
+                Some(rest) => rest
+                    .split(format!("{quote}{triple}").as_str())
+                    .next()
+                    .is_some_and(|text| text.contains("{\"") || text.contains("{'")),
+                None => rest.split(quote).next().is_some_and(|text| text.contains(object)),
+            }
+        })
+    })
+}
+
+/// Whether a variable that a line changes before it has a value in its function is set outside: in a line that is
+/// indented less. One that is set nowhere needs its first value, and no declaration.
+fn is_set_outside(message: &str, line: &str, source: &str) -> bool {
+    let Some(name) = message.split('\'').nth(1).filter(|name| !name.is_empty()) else { return false };
+    let indentation = |line: &str| line.len() - line.trim_start().len();
+    let changed = source.lines().find(|other| other.trim() == line.trim()).map(indentation);
+    let sets = |other: &str| {
+        let rest = other.trim_start().strip_prefix(name).map(str::trim_start);
+        rest.is_some_and(|rest| rest.starts_with(':') || rest.starts_with('=') && !rest.starts_with("=="))
+    };
+    changed.is_some_and(|inner| source.lines().any(|other| indentation(other) < inner && sets(other)))
 }
 
 /// Whether a script gives a reader of CSV a text, of which it takes each character for a line.
 fn reads_characters(source: &str) -> bool {
     let reads = ["csv.reader(", "DictReader("].iter().any(|reader| source.contains(reader));
-    reads && !["StringIO", "splitlines", ".split(", "open("].iter().any(|lines| source.contains(lines))
+    reads && !["StringIO", "lines", ".split(", "open("].iter().any(|lines| source.contains(lines))
 }
 
 fn programs(name: &str, message: &str, line: &str) -> Option<&'static str> {

@@ -1,7 +1,7 @@
 //! Hints about the run's input.
 
 use super::Failure;
-use super::source::has_word;
+use super::source::{has_word, is_part};
 use crate::json::Json;
 use crate::run::context::ExecutionContext;
 use crate::run::script::Language;
@@ -49,13 +49,71 @@ fn text_of(parse: &str) -> String {
     )
 }
 
+/// What a text of TypeScript has itself.
+const MEMBERS: &[&str] = &[
+    "at",
+    "charAt",
+    "charCodeAt",
+    "codePointAt",
+    "concat",
+    "endsWith",
+    "includes",
+    "indexOf",
+    "lastIndexOf",
+    "length",
+    "localeCompare",
+    "match",
+    "matchAll",
+    "normalize",
+    "padEnd",
+    "padStart",
+    "repeat",
+    "replace",
+    "replaceAll",
+    "search",
+    "slice",
+    "split",
+    "startsWith",
+    "substr",
+    "substring",
+    "toLocaleLowerCase",
+    "toLocaleUpperCase",
+    "toLowerCase",
+    "toString",
+    "toUpperCase",
+    "trim",
+    "trimEnd",
+    "trimStart",
+    "valueOf",
+];
+
 /// The warning for a script of TypeScript that takes such a text for what is in it, and has no value therefore:
-/// `input.a` of a text is no error.
+/// `input.a` of a text is no error. A script that passes the text on, as to a file, is right.
 pub(super) fn unread(context: &ExecutionContext) -> Option<String> {
-    const PARSE: &str = "JSON.parse(input)";
     let script = &context.script;
     let is_text = script.input.as_ref().is_some_and(is_text_of_json);
     let is_typescript = script.language == Language::TypeScript;
-    let reads = has_word(&script.source, "input") && !script.source.contains(PARSE);
-    (is_text && is_typescript && reads).then(|| text_of(PARSE))
+    let is_meant = || !script.source.contains("JSON.parse(") && takes_field_of_input(&script.source);
+    (is_text && is_typescript && is_meant()).then(|| text_of("JSON.parse(input)"))
+}
+
+/// Whether a script takes a field of `input` that a text does not have: `input.a`, `input?.["a"]`, `{ a } = input`.
+fn takes_field_of_input(source: &str) -> bool {
+    const INPUT: &str = "input";
+    source.match_indices(INPUT).any(|(start, _)| {
+        let (before, after) = (&source[..start], &source[start + INPUT.len()..]);
+        // A part of another name, or of a text such as `"/tmp/input.json"`.
+        let is_other = before.ends_with(is_part) || before.ends_with(['.', '/', '-', '"', '\'', '`']);
+        if is_other || after.starts_with(is_part) {
+            return false;
+        }
+        let after = after.trim_start_matches(['?', '!']);
+        let member = after.strip_prefix('.').unwrap_or_default();
+        let name = member.split(|letter: char| !is_part(letter)).next().unwrap_or_default();
+        let is_in_brackets =
+            [after, member].iter().any(|rest| ["[\"", "['"].iter().any(|start| rest.starts_with(start)));
+        let is_taken_out =
+            before.trim_end().strip_suffix('=').is_some_and(|left| left.trim_end().ends_with('}'));
+        !name.is_empty() && !MEMBERS.contains(&name) || is_in_brackets || is_taken_out
+    })
 }

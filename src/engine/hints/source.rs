@@ -3,6 +3,11 @@
 /// Maximum characters of a name that a hint shows.
 pub(super) const MAX_NAME: usize = 64;
 
+/// Whether a letter can be a part of a name.
+pub(super) fn is_part(letter: char) -> bool {
+    letter == '_' || letter == '$' || letter.is_alphanumeric()
+}
+
 /// Whether `text` takes a field of something: `.content`, `["content"]`, `.get("content")`.
 pub(super) fn takes_field(text: &str, field: &str) -> bool {
     text.match_indices(field).any(|(start, _)| {
@@ -34,7 +39,6 @@ pub(super) fn takes_block(text: &str) -> bool {
 
 /// Whether `text` has `word` as a name of its own: not as a part of a name, and not as a field.
 pub(super) fn has_word(text: &str, word: &str) -> bool {
-    let is_part = |letter: char| letter == '_' || letter == '$' || letter.is_alphanumeric();
     text.match_indices(word).any(|(start, _)| {
         let before = text[..start].chars().next_back();
         let after = text[start + word.len()..].chars().next();
@@ -44,7 +48,6 @@ pub(super) fn has_word(text: &str, word: &str) -> bool {
 
 /// Whether `text` takes a member of a field of `object`, which ends in a point: `await mcp.files.` of `await mcp.`.
 pub(super) fn takes_member_of(text: &str, object: &str) -> bool {
-    let is_part = |letter: char| letter == '_' || letter == '$' || letter.is_alphanumeric();
     text.match_indices(object).any(|(start, found)| {
         let field = &text[start + found.len()..];
         let member = field.trim_start_matches(is_part);

@@ -30,7 +30,7 @@ use crate::tools::ToolError;
 const MAX_CONTROL_POSTS: usize = 16;
 const CONTROL_TIME: Duration = Duration::from_secs(5);
 
-/// A request that every server answers in a session that it knows. Its id is none of rmcp's, which are numbers.
+/// A request that every server answers in a session that it knows. Its id cannot be one of rmcp's, which are numbers.
 const PING: &[u8] = br#"{"jsonrpc":"2.0","id":"cx-session","method":"ping"}"#;
 
 /// How long ending the session at the server may take.
@@ -232,8 +232,8 @@ impl HttpConnection {
         RequestFailure::UnsupportedTransport(error)
     }
 
-    /// Whether the server refuses a request without effects in this session too. A server that does not answer it has
-    /// said nothing.
+    /// Whether the server refuses a request without effects in this session too. A server that does not answer the ping
+    /// has not refused it.
     async fn has_lost_session(&self) -> bool {
         match timeout(CONTROL_TIME, self.post(PING, HeaderMap::new())).await {
             Ok(Ok(answer)) => matches!(answer.status(), StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND),

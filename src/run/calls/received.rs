@@ -78,8 +78,9 @@ impl ExecutionContext {
         self.ledger.lock().only_returned_field().map(str::to_owned)
     }
 
-    /// The names of the fields of values that the script received, at any level, at most `max`.
-    pub(crate) fn returned_fields(&self, max: usize) -> BTreeSet<String> {
+    /// The names of all fields of values that the script received, at any level. `None` if there are `max` or more, or
+    /// if some are not known.
+    pub(crate) fn returned_fields(&self, max: usize) -> Option<BTreeSet<String>> {
         self.ledger.lock().returned_fields(max)
     }
 }

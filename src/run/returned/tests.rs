@@ -39,3 +39,24 @@ fn the_first_results_of_a_tool_make_one_shape() {
     assert_eq!((&*shapes[0].server, &*shapes[0].tool), ("server", "find"));
     assert_eq!(shapes[0].shape, "{items: {id: number}[]} | string");
 }
+
+/// A warning that no tool has returned a field needs the names of all of them.
+#[test]
+fn names_of_fields_are_known_or_there_are_none() {
+    let known = |results: &[serde_json::Value], max: usize| {
+        let mut returned = Returned::default();
+        for (number, result) in results.iter().enumerate() {
+            returned.add("server", &format!("tool{number}"), Shape::from_value(result));
+        }
+        returned.fields(max).map(|names| names.into_iter().collect::<Vec<_>>())
+    };
+    let result = json!({ "items": [{ "id": 1, "next_page": null }] });
+    let names = ["id", "items", "next_page"].map(str::to_owned).to_vec();
+    assert_eq!(known(std::slice::from_ref(&result), 4), Some(names));
+    assert_eq!(known(std::slice::from_ref(&result), 3), None);
+    // The keys of a map are data, of which nothing is kept.
+    let map = json!({ "by_mail": { "ada@example.com": 1, "bob@example.com": 2 } });
+    assert_eq!(known(&[result.clone(), map], 100), None);
+    let wide: serde_json::Map<_, _> = (0..100).map(|number| (format!("field{number}"), json!(1))).collect();
+    assert_eq!(known(&[result, json!(wide)], 1_000), None);
+}

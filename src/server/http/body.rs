@@ -21,6 +21,9 @@ use crate::lines::{MAX_LINE, MAX_SKIPPED_LINE};
 /// Maximum bytes of request bodies that are being read, or whose runs wait for admission, of all connections together.
 const MAX_BODY_BYTES: usize = 256 << 20;
 
+/// Maximum bytes of one tenant's of them: its runs that wait for admission leave the other half to others.
+const MAX_TENANT_BYTES: usize = MAX_BODY_BYTES / 2;
+
 /// Bytes of each body that do not count towards that bound, so that small requests are still read
 /// while large ones use it up. This is 32 MiB for all connections together.
 const UNCOUNTED_BODY_BYTES: usize = 64 << 10;
@@ -34,10 +37,11 @@ pub(crate) struct BodyReader {
     budget: Arc<Semaphore>,
 }
 
-/// A request's body, with the permit that counts its bytes. The permit must be held as long as the bytes are.
+/// A request's body, with the permits that count its bytes: among all, and among those of its tenant. They must be held
+/// as long as the bytes are.
 pub(crate) struct RequestBody {
     pub(crate) bytes: Bytes,
-    pub(crate) permit: Option<OwnedSemaphorePermit>,
+    pub(crate) permits: Vec<OwnedSemaphorePermit>,
 }
 
 impl BodyReader {
@@ -45,24 +49,39 @@ impl BodyReader {
         Self { budget: Arc::new(Semaphore::new(MAX_BODY_BYTES)) }
     }
 
-    /// Reads a body.
+    /// The bytes that the bodies of one of several tenants may have.
+    pub(crate) fn share() -> Arc<Semaphore> {
+        Arc::new(Semaphore::new(MAX_TENANT_BYTES))
+    }
+
+    /// Reads a body of a tenant that has this share, or of a client of a server without tenants.
     ///
     /// # Errors
     ///
     /// The HTTP answer, if the body is too long, comes too slowly, is incomplete or compressed, or if too many bytes of
     /// other bodies are being read.
-    pub(crate) async fn read(&self, headers: &HeaderMap, body: Body) -> Result<RequestBody, Response> {
-        match timeout(MAX_TIME, self.read_all(headers, body)).await {
+    pub(crate) async fn read(
+        &self,
+        headers: &HeaderMap,
+        body: Body,
+        share: Option<&Arc<Semaphore>>,
+    ) -> Result<RequestBody, Response> {
+        match timeout(MAX_TIME, self.read_all(headers, body, share)).await {
             Ok(read) => read,
             Err(_late) => Err(plain(StatusCode::REQUEST_TIMEOUT, "the request's body did not come in time")),
         }
     }
 
-    async fn read_all(&self, headers: &HeaderMap, body: Body) -> Result<RequestBody, Response> {
+    async fn read_all(
+        &self,
+        headers: &HeaderMap,
+        body: Body,
+        share: Option<&Arc<Semaphore>>,
+    ) -> Result<RequestBody, Response> {
         let announced =
             headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
         let mut body = body.into_data_stream();
-        let (mut bytes, mut held) = (Vec::new(), None::<OwnedSemaphorePermit>);
+        let (mut bytes, mut held) = (Vec::new(), Vec::<OwnedSemaphorePermit>::new());
         let mut is_too_long = announced.is_some_and(|length| length > MAX_LINE);
         if expects_continue(headers) {
             // Its client waits for the answer before it sends the body.
@@ -80,7 +99,7 @@ impl BodyReader {
                 // The rest is read and discarded: a client that writes its whole request before it reads must see the
                 // error.
                 bytes = Vec::new();
-                held = None;
+                held = Vec::new();
                 skipped += piece.len();
                 if skipped > MAX_SKIPPED_LINE {
                     break;
@@ -90,12 +109,15 @@ impl BodyReader {
             let counted = |length: usize| length.saturating_sub(UNCOUNTED_BODY_BYTES);
             let count = counted(bytes.len() + piece.len()) - counted(bytes.len());
             let count = u32::try_from(count).unwrap_or(u32::MAX);
-            let Ok(more) = Arc::clone(&self.budget).try_acquire_many_owned(count) else {
-                return Err(try_again("too many large requests are being read, or wait for their runs"));
-            };
-            match &mut held {
-                Some(held) => held.merge(more),
-                None => held = Some(more),
+            // In the same order each time, because only permits of one semaphore can be merged.
+            for (position, budget) in [Some(&self.budget), share].into_iter().flatten().enumerate() {
+                let Ok(more) = Arc::clone(budget).try_acquire_many_owned(count) else {
+                    return Err(try_again("too many large requests are being read, or wait for their runs"));
+                };
+                match held.get_mut(position) {
+                    Some(held) => held.merge(more),
+                    None => held.push(more),
+                }
             }
             bytes.extend_from_slice(&piece);
         }
@@ -103,7 +125,7 @@ impl BodyReader {
         if let Some(refused) = refusal(headers, is_too_long) {
             return Err(refused);
         }
-        Ok(RequestBody { bytes: bytes.into(), permit: held })
+        Ok(RequestBody { bytes: bytes.into(), permits: held })
     }
 }
 
@@ -130,4 +152,34 @@ fn expects_continue(headers: &HeaderMap) -> bool {
 fn is_encoded(headers: &HeaderMap) -> bool {
     let is_none = |value: &HeaderValue| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity");
     headers.get_all(CONTENT_ENCODING).iter().any(|value| !is_none(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Threat 657. The runs of one tenant can wait for admission with large inputs, again and again.
+    #[tokio::test]
+    async fn v_657_a_tenant_leaves_bytes_of_bodies_for_others() {
+        let reader = BodyReader::new();
+        let (one, other) = (BodyReader::share(), BodyReader::share());
+        let mut waiting = Vec::new();
+        for _ in 0..4 {
+            waiting.push(read(&reader, &one).await.unwrap());
+        }
+        assert_eq!(read(&reader, &one).await.unwrap_err(), StatusCode::SERVICE_UNAVAILABLE);
+        assert!(read(&reader, &other).await.is_ok());
+        drop(waiting);
+        assert!(read(&reader, &one).await.is_ok());
+    }
+
+    /// Reads a fourth of what a tenant may have, and returns the permits for it.
+    async fn read(
+        reader: &BodyReader,
+        share: &Arc<Semaphore>,
+    ) -> Result<Vec<OwnedSemaphorePermit>, StatusCode> {
+        let body = Body::from(vec![b' '; MAX_TENANT_BYTES / 4]);
+        let read = reader.read(&HeaderMap::new(), body, Some(share)).await;
+        read.map(|read| read.permits).map_err(|response| response.status())
+    }
 }

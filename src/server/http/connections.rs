@@ -1,6 +1,7 @@
 //! The open connections, their phases, and the eviction of one for a new one.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -156,8 +157,8 @@ impl Connections {
         Some(permit)
     }
 
-    /// Ends connections until what the clients of the others have not read has at most `max` bytes, or one is left: of
-    /// the holder that has most of it, the one whose client reads slowest.
+    /// Ends connections until what the clients of the others have not read has at most `max` bytes, or one is left. See
+    /// [`next_to_cut`].
     fn bound_unread(&self, max: usize) {
         let (open, now) = (self.open.lock(), Instant::now());
         let staying = open.by_number.values().filter(|connection| !connection.evicted.is_cancelled());
@@ -266,9 +267,11 @@ impl Connection {
 
     fn unread_answer(self: &Arc<Self>, now: Instant) -> UnreadAnswer {
         let holder = Holder { tenant: self.state.lock().tenant, peer: self.peer };
+        let pace = &self.activity.pace;
         // A client for whom no data has waited yet may be quick.
-        let speed = self.activity.pace.bytes_per_second(now).unwrap_or(u64::MAX);
-        UnreadAnswer { connection: Arc::clone(self), holder, bytes: self.activity.unread(), speed }
+        let speed = pace.bytes_per_second(now).unwrap_or(u64::MAX);
+        let (bytes, is_slow) = (self.activity.unread(), pace.is_slow(now));
+        UnreadAnswer { connection: Arc::clone(self), holder, bytes, speed, is_slow }
     }
 
     fn enter(&self, phase: Phase) {
@@ -300,17 +303,31 @@ struct UnreadAnswer {
     bytes: usize,
     /// The bytes that the client reads in a second.
     speed: u64,
+    /// Whether the client has read so slowly for so long that its connection may be evicted anyway.
+    is_slow: bool,
 }
 
-/// The position of the connection that ends next.
+/// The position of the connection that ends next: of the tenant that has most, and of its peer that has most, the one
+/// whose client reads slowest. As long as there are slow clients, only their connections count: clients that read
+/// nothing, on many connections of different peers, do not end those of a client that reads a long answer.
 fn next_to_cut(unread: &[UnreadAnswer]) -> usize {
-    let mut holders: HashMap<Holder, usize> = HashMap::new();
-    for answer in unread {
-        *holders.entry(answer.holder).or_default() += answer.bytes;
+    let has_slow = unread.iter().any(|answer| answer.is_slow);
+    let mut candidates: Vec<(usize, &UnreadAnswer)> =
+        unread.iter().enumerate().filter(|(_, answer)| answer.is_slow || !has_slow).collect();
+    let tenant = with_most(candidates.iter().map(|(_, answer)| (answer.holder.tenant, answer.bytes)));
+    candidates.retain(|(_, answer)| Some(answer.holder.tenant) == tenant);
+    let peer = with_most(candidates.iter().map(|(_, answer)| (answer.holder.peer, answer.bytes)));
+    candidates.retain(|(_, answer)| Some(answer.holder.peer) == peer);
+    candidates.into_iter().min_by_key(|(_, answer)| answer.speed).map_or(0, |(position, _)| position)
+}
+
+/// The key with the most bytes.
+fn with_most<K: Eq + Hash>(parts: impl Iterator<Item = (K, usize)>) -> Option<K> {
+    let mut all: HashMap<K, usize> = HashMap::new();
+    for (key, bytes) in parts {
+        *all.entry(key).or_default() += bytes;
     }
-    let largest = holders.into_iter().max_by_key(|(_, bytes)| *bytes).map(|(holder, _)| holder);
-    let of_largest = unread.iter().enumerate().filter(|(_, answer)| Some(answer.holder) == largest);
-    of_largest.min_by_key(|(_, answer)| answer.speed).map_or(0, |(position, _)| position)
+    all.into_iter().max_by_key(|(_, bytes)| *bytes).map(|(key, _)| key)
 }
 
 /// Records the end of an answer when it is dropped: hyper has consumed all of it, or the client is

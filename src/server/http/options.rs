@@ -61,8 +61,8 @@ pub struct HttpOptions {
     pub session_idle: Duration,
     /// How long runs may continue when the server is stopped. Meanwhile no run starts (`ENGINE_UNAVAILABLE`, over REST
     /// 503), `/healthz` is 503, and all other requests are answered: clients read their tasks, answer approval prompts
-    /// and get their answers. The server ends as soon as no call is in flight and no worker is lent. Runs that wait for
-    /// their client to repeat a call with an answer do not count. Default: none; runs are cancelled at once.
+    /// and get their answers. The server ends as soon as no call is in flight and no lent worker has a run. Runs that
+    /// wait for their client to repeat a call with an answer do not count. Default: none; runs are cancelled at once.
     pub drain_time: Duration,
     /// Cancel it to end that time early: runs that are left are then cancelled.
     pub end_drain: CancellationToken,

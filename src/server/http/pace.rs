@@ -47,10 +47,12 @@ impl ReadingPace {
         *self.0.lock() = None;
     }
 
-    /// How many bytes the client reads in a second while data waits for it. `None` if no data waits.
+    /// How many bytes the client reads in a second while data waits for it. `None` if no data waits, or not yet for a
+    /// second, in which nobody needs to have read anything.
     pub(crate) fn bytes_per_second(&self, now: Instant) -> Option<u64> {
-        let blocked = *self.0.lock();
-        blocked.map(|blocked| blocked.bytes_per_second(now))
+        let blocked = (*self.0.lock())?;
+        let is_known = now.saturating_duration_since(blocked.since) >= Duration::from_secs(1);
+        is_known.then(|| blocked.bytes_per_second(now))
     }
 
     /// Whether data waits for the client and the client reads too slowly.

@@ -125,7 +125,8 @@ async fn answer_mcp(
 async fn answer_post(state: &HttpState, requester: Requester, request: Request) -> Response {
     let connection = connection_of(&request);
     let (mut parts, body) = request.into_parts();
-    let RequestBody { bytes, permit } = match state.bodies.read(&parts.headers, body).await {
+    let share = requester.tenant.bodies.as_ref();
+    let RequestBody { bytes, permits } = match state.bodies.read(&parts.headers, body, share).await {
         Ok(body) => body,
         Err(response) => return response,
     };
@@ -136,7 +137,7 @@ async fn answer_post(state: &HttpState, requester: Requester, request: Request) 
             connection.begin_answer();
         }
     }
-    parts.extensions.insert(CountedBody::new(permit));
+    parts.extensions.insert(CountedBody::new(permits));
     parts.extensions.insert(RequestClient(requester.client_name()));
     let session = Arc::clone(&requester.tenant.session);
     parts.extensions.insert(RequestSession { session, revoked: requester.revoked().cloned() });

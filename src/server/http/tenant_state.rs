@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::RwLock;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::accepted::AcceptedToken;
+use super::body::BodyReader;
 use super::rest_runs::{AnswerBytes, RestRuns};
 use super::shares::{PeerKey, TenantKey};
 use super::tenants::HttpTenant;
@@ -30,6 +32,8 @@ pub(crate) struct TenantState {
     pub(crate) session: Arc<McpSession>,
     pub(crate) rest: RestRuns,
     pub(crate) rates: Arc<RunRates>,
+    /// The bytes that the bodies of its requests may have. `None` if the server has no tenants.
+    pub(crate) bodies: Option<Arc<Semaphore>>,
 }
 
 /// The sender of a request.
@@ -124,7 +128,9 @@ impl TenantStates {
         let session = McpSession::new(Arc::clone(shared), runs.child_token(), Arc::clone(calls));
         let session = session.of_many_clients().with_rates(Arc::clone(&rates));
         let session = Arc::new(session.of_tenant(name.as_ref()));
-        Arc::new(TenantState { name, key, session, rest: RestRuns::new(Arc::clone(&self.answers)), rates })
+        let bodies = name.is_some().then(BodyReader::share);
+        let rest = RestRuns::new(Arc::clone(&self.answers));
+        Arc::new(TenantState { name, key, session, rest, rates, bodies })
     }
 }
 

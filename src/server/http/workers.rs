@@ -21,6 +21,7 @@ use crate::engine::process::lent::{LentWorkers, MAX_IDLE_TIME, MAX_START_TIME};
 use crate::error::Error;
 use crate::executor::Executor;
 use crate::run::nested::MAX_DEPTH;
+use crate::server::calls::{CallGuard, CallsInFlight};
 use crate::server::prepare::ENDING;
 
 /// Path of the workers.
@@ -69,6 +70,12 @@ enum Lent {
 }
 
 impl Lent {
+    /// Counts it as a call, if it has the permit of a run. One that was asked for ahead of time can be idle for
+    /// minutes, and a server that is draining does not wait for it.
+    fn counted(&self, calls: &Arc<CallsInFlight>) -> Option<CallGuard> {
+        matches!(self, Self::Run(_)).then(|| calls.begin())
+    }
+
     /// How long it may wait for its run: a permit of a run is not kept for long without one.
     fn max_idle(&self) -> Duration {
         match self {
@@ -114,11 +121,21 @@ impl Permits {
     }
 
     /// Admits the run of a worker that was asked for ahead of time. Its permit is free for another one from then on, and
-    /// not before: the worker exists while its run waits.
-    async fn admit(&self, ahead: OwnedSemaphorePermit, depth: usize) -> Option<OwnedSemaphorePermit> {
+    /// not before: the worker exists while its run waits. The run counts as a call. `None` if no permit is free in
+    /// time, or if the server is draining.
+    async fn admit(
+        &self,
+        ahead: OwnedSemaphorePermit,
+        depth: usize,
+        calls: &Arc<CallsInFlight>,
+    ) -> Option<(OwnedSemaphorePermit, CallGuard)> {
+        let call = calls.begin();
+        if is_refused(calls, depth) {
+            return None;
+        }
         let admitted = self.run(depth, MAX_WAIT_OF_AHEAD).await;
         drop(ahead);
-        admitted
+        admitted.map(|permit| (permit, call))
     }
 }
 
@@ -140,9 +157,6 @@ pub(super) async fn lend(
         let problem = format!("expected a number up to {MAX_DEPTH} in the header `{DEPTH}`");
         return plain(StatusCode::BAD_REQUEST, &problem);
     };
-    if state.calls.is_closed() {
-        return try_again(ENDING);
-    }
     let permits = Arc::clone(&lending.permits);
     let lent = if request.headers().contains_key(AHEAD) {
         permits.ahead().map(Lent::Ahead)
@@ -152,17 +166,27 @@ pub(super) async fn lend(
     let Some(lent) = lent else {
         return try_again("all workers are lent");
     };
-    let stream = on(&mut request);
     let workers = Arc::clone(&lending.workers);
     let ended = requester.tenant.session.cancellation_with(requester.revoked());
-    let call = state.calls.begin();
+    let calls = Arc::clone(&state.calls);
+    let call = lent.counted(&calls);
+    // The server may have been told to end while the request waited for its permit.
+    if is_refused(&calls, depth) {
+        return try_again(ENDING);
+    }
+    let stream = on(&mut request);
     tokio::spawn(async move {
         let _counted = call;
         let _ends_with_this = ended.clone().drop_guard();
-        ended.run_until_cancelled(serve(workers, stream, lent, permits)).await;
+        ended.run_until_cancelled(serve(workers, stream, lent, permits, calls)).await;
     });
     let headers = [(CONNECTION, HeaderValue::from_static("upgrade")), (UPGRADE, PROTOCOL)];
     (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
+}
+
+/// Whether the server is draining and starts no such run. A called run belongs to one that goes on.
+fn is_refused(calls: &CallsInFlight, depth: usize) -> bool {
+    depth == 0 && calls.is_closed()
 }
 
 /// The number of callers above the run that a worker is for. `None` if the header is invalid.
@@ -172,12 +196,22 @@ fn depth(headers: &HeaderMap) -> Option<usize> {
 }
 
 /// Lends a worker over a connection, from its upgrade to its end.
-async fn serve(workers: Arc<LentWorkers>, stream: OnUpgrade, lent: Lent, permits: Arc<Permits>) {
+async fn serve(
+    workers: Arc<LentWorkers>,
+    stream: OnUpgrade,
+    lent: Lent,
+    permits: Arc<Permits>,
+    calls: Arc<CallsInFlight>,
+) {
     let max_idle = lent.max_idle();
     let admit = |depth| async move {
         match lent {
-            Lent::Run(permit) => Some(permit),
-            Lent::Ahead(permit) => permits.admit(permit, depth).await,
+            // It is counted already.
+            Lent::Run(permit) => Some((permit, None)),
+            Lent::Ahead(ahead) => {
+                let admitted = permits.admit(ahead, depth, &calls).await;
+                admitted.map(|(permit, call)| (permit, Some(call)))
+            }
         }
     };
     let lent = match stream.await {
@@ -220,12 +254,32 @@ mod tests {
         let permits = Permits::new(1);
         let run = permits.run(1, MAX_WAIT).await;
         assert!(run.is_some());
-        let mut waiting = pin!(permits.admit(permits.ahead().unwrap(), 1));
+        let calls = Arc::<CallsInFlight>::default();
+        let mut waiting = pin!(permits.admit(permits.ahead().unwrap(), 1, &calls));
         assert!(waiting.as_mut().now_or_never().is_none(), "two runs have the only permit");
         assert!(permits.ahead().is_none(), "the worker of the run that waits has no permit");
         drop(run);
         assert!(waiting.await.is_some());
         assert!(permits.ahead().is_some());
+    }
+
+    /// Threat 676. Other machines keep a worker for their next run for minutes.
+    #[tokio::test]
+    async fn v_676_a_worker_without_a_run_keeps_no_server_from_ending() {
+        let (permits, calls) = (Permits::new(1), Arc::<CallsInFlight>::default());
+        let run = Lent::Run(permits.run(0, MAX_WAIT).await.unwrap());
+        let counted = run.counted(&calls);
+        assert!(counted.is_some() && !calls.is_empty());
+        drop((run, counted));
+        assert!(Lent::Ahead(permits.ahead().unwrap()).counted(&calls).is_none() && calls.is_empty());
+        let admitted = permits.admit(permits.ahead().unwrap(), 0, &calls).await;
+        assert!(admitted.is_some() && !calls.is_empty());
+        drop(admitted);
+        calls.close();
+        assert!(permits.admit(permits.ahead().unwrap(), 0, &calls).await.is_none());
+        assert!(calls.is_empty());
+        // A run that goes on may call others.
+        assert!(permits.admit(permits.ahead().unwrap(), 1, &calls).await.is_some());
     }
 
     #[tokio::test]

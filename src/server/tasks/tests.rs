@@ -5,7 +5,7 @@ use rmcp::model::ContentBlock;
 use super::*;
 
 fn ended(client: &str, kept: Duration, bytes: usize) -> Task {
-    let ended = Arc::new(OnceLock::from(Ended { at: Instant::now(), bytes }));
+    let ended = Arc::new(OnceLock::from(TaskEnd { at: Instant::now(), bytes }));
     Task { client: client.to_owned(), manager: TaskManager::new(), kept, ended }
 }
 
@@ -49,7 +49,7 @@ fn v_701_results_of_ended_tasks_are_bounded_together() {
         (named(&["a 0"]), named(&["b 8", "b 9"])),
         "the client with most loses its oldest"
     );
-    // Where each client has one, the oldest of all goes, and the newest stays whatever it takes.
+    // The newest stays whatever it takes.
     end(0, "c", 0, 5_000);
     assert_eq!((ids(0), ids(1)), (named(&["c 0"]), named(&[])));
     // Tasks that have not ended, and sessions that have, do not count.
@@ -57,6 +57,32 @@ fn v_701_results_of_ended_tasks_are_bounded_together() {
     states[1].lock().tasks.insert("d 0".to_owned(), unended);
     end(1, "e", 0, 400);
     assert_eq!((ids(0), ids(1)), (named(&[]), named(&["d 0", "e 0"])));
+}
+
+/// Threat 701. Clients with one large result each, of which one opens any number, do not drop the small ones of others.
+#[test]
+fn v_701_small_results_stay_beside_large_ones() {
+    let all = AllTasks::default();
+    let states: Vec<Arc<Mutex<TasksState>>> = (0..4).map(|_| Arc::default()).collect();
+    states.iter().for_each(|state| all.add(state));
+    let end = |session: usize, client: &str, number: usize, bytes: usize| {
+        states[session].lock().tasks.insert(format!("{client} {number}"), ended(client, KEPT, bytes));
+        drop(all.drop_ended(1_000));
+    };
+    let ids = || {
+        let of_session =
+            |state: &Arc<Mutex<TasksState>>| state.lock().tasks.keys().cloned().collect::<Vec<_>>();
+        states.iter().flat_map(of_session).collect::<BTreeSet<_>>()
+    };
+    let named = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<BTreeSet<_>>();
+    (0..2).for_each(|number| end(0, "small", number, 100));
+    (1..4).for_each(|session| end(session, "large", session, 500));
+    assert_eq!(ids(), named(&["large 3", "small 0", "small 1"]));
+    // The clients of a tenant are one holder.
+    for (session, client, bytes) in [(1, "t/1", 150), (2, "t/2", 150), (3, "u/3", 260), (0, "v/4", 250)] {
+        end(session, client, 0, bytes);
+    }
+    assert_eq!(ids(), named(&["small 0", "small 1", "t/2 0", "u/3 0", "v/4 0"]));
 }
 
 /// Threat 701.

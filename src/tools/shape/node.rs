@@ -263,6 +263,11 @@ impl Node {
         fields.keys().next().filter(|_| is_object).map(String::as_str)
     }
 
+    /// Whether objects here or below have fields whose names are not known.
+    pub(crate) fn hides_fields(&self) -> bool {
+        self.is_unknown() || self.is_map() || self.children().any(Self::hides_fields)
+    }
+
     /// Adds the names of all fields, until there are `max`.
     pub(crate) fn collect_fields(&self, fields: &mut BTreeSet<String>, max: usize) {
         for name in self.fields.iter().flat_map(BTreeMap::keys) {

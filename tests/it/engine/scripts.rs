@@ -53,7 +53,14 @@ async fn an_input_that_is_a_text_with_json_is_no_object() {
     for (source, is_said) in [
         ("return input.tz", true),
         ("return [input?.list?.[0] ?? null]", true),
+        ("return input[\"tz\"]", true),
+        ("const { tz } = input; return tz;", true),
         ("return JSON.parse(input).tz", false),
+        ("return JSON.parse(input as string).tz", false),
+        // What a script that passes the text on does with it.
+        ("const path = \"/tmp/input.json\"; return path === input ? path : null;", false),
+        ("const saved = new Map([[\"a\", input]]); return saved.get(\"b\") ?? null;", false),
+        ("const text = input.trim(); if (text.length > 1e6) throw new Error(\"long\");", false),
         ("return input.length", false),
         ("return null", false),
     ] {

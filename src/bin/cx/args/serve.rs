@@ -141,8 +141,8 @@ pub(crate) struct HttpArguments {
     #[arg(long, value_name = "N", requires = "http", default_value_t = 0)]
     pub(crate) run_rate: u32,
 
-    /// Let scripts that run go on for this time after SIGTERM or SIGINT, while no more are started and `/healthz` is
-    /// 503; a second signal ends them
+    /// Let running scripts continue for this time after SIGTERM or SIGINT; meanwhile no script is started, and
+    /// `/healthz` is 503. A second signal cancels them
     #[arg(long, value_name = "TIME", requires = "http", value_parser = humantime::parse_duration, default_value = "0s")]
     pub(crate) drain: Duration,
 }

@@ -154,10 +154,11 @@ async fn v_579_what_clients_do_not_read_is_bounded_together() {
     let other = PeerKey::Address([192, 0, 2, 1].into());
     let [quick, slow, new, honest] = [LOCAL, LOCAL, LOCAL, other].map(open_by);
     let now = Instant::now();
+    let since = now.checked_sub(Duration::from_secs(2)).unwrap();
     for (open, unread, read) in [(&quick, 300, 50), (&slow, 300, 1), (&honest, 350, 0)] {
         let activity = &open.connection.activity;
         activity.note_given(unread);
-        activity.pace.note_blocked(now);
+        activity.pace.note_blocked(since);
         activity.pace.note_written(read, now);
     }
     let ended = || [&quick, &slow, &new, &honest].map(|open| open.connection.evicted.is_cancelled());
@@ -172,6 +173,41 @@ async fn v_579_what_clients_do_not_read_is_bounded_together() {
     // One answer is written, however long it is.
     connections.bound_unread(0);
     assert_eq!(ended().iter().filter(|ended| **ended).count(), 3);
+}
+
+/// Threat 579. Who has many peers, or reads nothing on many connections, does not end the connections of others.
+#[test]
+fn v_579_clients_that_read_do_not_lose_their_answers_to_those_that_do_not() {
+    let permits = Arc::new(Semaphore::new(6));
+    let connections = Connections::new(6, true);
+    let open_by = |last: u8, tenant: usize, unread: usize| {
+        let peer = PeerKey::Address([192, 0, 2, last].into());
+        let open = connections.open(peer, Arc::clone(&permits).try_acquire_owned().unwrap());
+        open.connection.admit(Some(TenantKey::Number(tenant)), None);
+        open.connection.activity.note_given(unread);
+        open
+    };
+    let [long, one, other] = [open_by(1, 1, 400), open_by(2, 2, 300), open_by(3, 2, 350)];
+    let ended = |all: &[&OpenConnection]| {
+        all.iter().map(|open| open.connection.evicted.is_cancelled()).collect::<Vec<_>>()
+    };
+    connections.bound_unread(1_000);
+    assert_eq!(
+        ended(&[&long, &one, &other]),
+        [false, false, true],
+        "a tenant has one share, whatever its peers"
+    );
+    let slow = open_by(4, 3, 350);
+    let now = Instant::now();
+    let since = now.checked_sub(Duration::from_secs(60)).unwrap();
+    slow.connection.activity.pace.note_blocked(since);
+    slow.connection.activity.pace.note_written(100, now);
+    connections.bound_unread(1_000);
+    assert_eq!(
+        ended(&[&long, &one, &slow]),
+        [false, false, true],
+        "the slow client, although another has more"
+    );
 }
 
 #[tokio::test]

@@ -115,7 +115,8 @@ async fn create_run(
     body: Body,
     connection: Option<Arc<Connection>>,
 ) -> Response {
-    let RequestBody { bytes, permit } = match state.bodies.read(headers, body).await {
+    let share = requester.tenant.bodies.as_ref();
+    let RequestBody { bytes, permits } = match state.bodies.read(headers, body, share).await {
         Ok(body) => body,
         Err(response) => return response,
     };
@@ -144,7 +145,7 @@ async fn create_run(
         let detail = "the server is about to end: too many threads run scripts that cannot be stopped";
         return refused(&json!({ "code": ErrorCode::EngineUnavailable.as_str(), "message": detail }));
     }
-    begin(requester, wanted, headers, key, permit).await
+    begin(requester, wanted, headers, key, permits).await
 }
 
 async fn begin(
@@ -152,7 +153,7 @@ async fn begin(
     wanted: RunRequest,
     headers: &HeaderMap,
     key: Option<KeyedBody>,
-    body: Option<OwnedSemaphorePermit>,
+    body: Vec<OwnedSemaphorePermit>,
 ) -> Response {
     let tenant = &requester.tenant;
     let call = tenant.session.calls.begin();

@@ -7,7 +7,6 @@ use super::request::{BACKGROUND, LANGUAGE, STREAM};
 use crate::engine::engines;
 use crate::server::arguments::parameters::RunParameter;
 use crate::server::http::rest_runs::answers::CONTENT;
-use crate::server::languages::report_name;
 use crate::server::output_schemas;
 use crate::server::shared::Shared;
 use crate::server::tools::{Descriptions, Offers, run_schema};
@@ -154,7 +153,7 @@ fn paths() -> Value {
 
 /// The body of a request: the parameters of the tools, and those that only REST has.
 fn request(mut schema: Value) -> Value {
-    let languages: Vec<_> = engines::AVAILABLE.iter().map(|&language| report_name(language)).collect();
+    let languages: Vec<_> = engines::AVAILABLE.iter().map(|&language| language.as_str()).collect();
     if let Some(properties) = schema["properties"].as_object_mut() {
         // Generated clients, unlike those of models, accept a schema of any JSON.
         properties.insert(RunParameter::Input.name().to_owned(), json!({ "description": "any JSON" }));

@@ -7,7 +7,6 @@ use crate::json::Json;
 use crate::run::script::Language;
 use crate::server::arguments::RunArguments;
 use crate::server::incoming::{self, Incoming};
-use crate::server::languages::report_name;
 use crate::text::preview;
 
 /// The language of `code`.
@@ -65,7 +64,7 @@ fn read_fields(mut fields: Map<String, Value>, input: Option<Json>) -> Result<Ru
 
 fn language(value: Option<Value>) -> Result<Option<Language>, String> {
     let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(None) };
-    let known = engines::AVAILABLE.iter().find(|&&language| value == report_name(language));
+    let known = engines::AVAILABLE.iter().find(|&&language| value == language.as_str());
     let shown = || preview(&value.to_string(), MAX_SHOWN);
     known.copied().map(Some).ok_or_else(|| format!("`{LANGUAGE}`: expected {}: {}", languages(), shown()))
 }
@@ -73,7 +72,7 @@ fn language(value: Option<Value>) -> Result<Option<Language>, String> {
 /// The names of the languages of this build, as a message says it.
 fn languages() -> String {
     let names: Vec<_> =
-        engines::AVAILABLE.iter().map(|&language| format!("`{}`", report_name(language))).collect();
+        engines::AVAILABLE.iter().map(|&language| format!("`{}`", language.as_str())).collect();
     names.join(" or ")
 }
 

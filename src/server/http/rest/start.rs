@@ -29,7 +29,7 @@ const MAX_NAME: usize = 100;
 /// The permits that a run holds until it ends.
 pub(super) struct RequestPermits {
     /// Counts the bytes of its input.
-    pub(super) _body: Option<OwnedSemaphorePermit>,
+    pub(super) _body: Vec<OwnedSemaphorePermit>,
     /// The slot of a run in the background.
     pub(super) _slot: Option<ClientSlot>,
 }

@@ -24,7 +24,8 @@ fn tenant(sessions: &Sessions, name: Option<&str>, key: TenantKey) -> Arc<Tenant
     let name: Option<Arc<str>> = name.map(Arc::from);
     let session = McpSession::new(Arc::clone(&sessions.shared), CancellationToken::new(), Arc::default());
     let session = Arc::new(session.of_many_clients().of_tenant(name.as_ref()));
-    Arc::new(TenantState { name, key, session, rest: RestRuns::new(Arc::default()), rates: Arc::default() })
+    let (rest, rates) = (RestRuns::new(Arc::default()), Arc::default());
+    Arc::new(TenantState { name, key, session, rest, rates, bodies: None })
 }
 
 /// Does what a client of this peer asks for, on a server without tenants.
