@@ -102,12 +102,17 @@ impl Newborn {
         sandbox::end_with_parent(&mut confinement);
         let connection = Arc::new(Connection::new(socket));
         let ToWorker::Hello(hello) = connection.await_order() else { end_process() };
-        // The parent may have ended before the kernel was asked to kill this process with it.
+        let newborn = Self { connection, confinement, hello };
+        newborn.end_if_orphan();
+        newborn
+    }
+
+    /// The parent may have ended before the kernel was asked to kill this process with it.
+    fn end_if_orphan(&self) {
         let parent = rustix::process::getppid().map_or(0, |parent| parent.as_raw_nonzero().get());
-        if parent != hello.parent {
+        if parent != self.hello.parent {
             end_process();
         }
-        Self { connection, confinement, hello }
     }
 
     pub(crate) fn is_python(&self) -> bool {
@@ -141,6 +146,7 @@ impl Newborn {
             fork_workers(&engine, self, processors)
         }
         sandbox::close_files(&mut self.confinement);
+        self.end_if_orphan();
         let confinement = std::mem::take(&mut self.confinement);
         let worker = Worker::new(&engine, &self, processors);
         let (connection, watch) = (Arc::clone(&worker.connection), Arc::clone(&worker.watch));
@@ -153,8 +159,11 @@ impl Newborn {
 }
 
 /// Makes an instance, and forks workers that have it. The first thread has nothing else to do.
-fn fork_workers<E: Engine>(engine: &Arc<E>, newborn: Newborn, processors: usize) -> ! {
-    sandbox::map_users();
+fn fork_workers<E: Engine>(engine: &Arc<E>, mut newborn: Newborn, processors: usize) -> ! {
+    sandbox::map_users(&newborn.confinement);
+    // A change of credentials, such as that of `leave_network`, may clear it.
+    sandbox::end_with_parent(&mut newborn.confinement);
+    newborn.end_if_orphan();
     close_stdin();
     let shared = Arc::clone(engine);
     let Newborn { connection, confinement, .. } = newborn;
@@ -203,6 +212,7 @@ fn begin_forked<E: Engine>(
     engine.begin_forked();
     sandbox::begin_forked(&mut newborn.confinement);
     sandbox::close_files(&mut newborn.confinement);
+    newborn.end_if_orphan();
     let confinement = std::mem::take(&mut newborn.confinement);
     let worker = Worker::new(engine, &newborn, processors);
     let (connection, watch) = (Arc::clone(&worker.connection), Arc::clone(&worker.watch));
