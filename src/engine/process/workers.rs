@@ -46,13 +46,20 @@ const KEEP: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 
+/// The pause after a failure of a fork server is the same. It doubles with each failure in a row, at most so often: runs
+/// wait while another one warms up.
+const MAX_DOUBLINGS: u32 = 6;
+
 /// How long the start of a worker in place of one that a run has just got waits: to start a process takes as much of
 /// the processors as many short runs, most of which have ended by then.
 const SETTLE: Duration = Duration::from_millis(5);
 
 /// Maximum wait for the exit status of a worker that has closed its connection.
-const STATUS_TRIES: u32 = 20;
+const STATUS_TRIES: u32 = 50;
 const STATUS_PAUSE: Duration = Duration::from_millis(2);
+
+/// Maximum wait for the exit status of a worker that nobody uses any more. Its fork server may have been stopped.
+const MAX_STATUS_WAIT: Duration = Duration::from_secs(5);
 
 /// Maximum wait for the first message of a worker elsewhere. While all workers there are lent, it sends none before it
 /// has a run.
@@ -264,6 +271,7 @@ impl Workers {
             options: options.clone(),
             shared: Arc::clone(&shared),
             fork_server: None,
+            fork_failures: 0,
             no_fork_server_until: None,
         };
         std::thread::Builder::new().name("cx-workers".to_owned()).spawn(move || keeper.work())?;
@@ -409,6 +417,8 @@ struct Keeper {
     options: WorkerOptions,
     shared: Arc<Shared>,
     fork_server: Option<Arc<ForkServer>>,
+    /// Fork servers in a row that have failed.
+    fork_failures: u32,
     /// None is started before this instant, because one has failed.
     no_fork_server_until: Option<Instant>,
 }
@@ -447,6 +457,8 @@ impl Keeper {
                         drop(worker);
                     }
                     Ok(worker) => state.fresh.push_back(worker),
+                    // They were closed while a fork server warmed up.
+                    Err(_closed) if state.is_closed => {}
                     Err(error) => {
                         tracing::warn!(%error, "a worker process cannot be started");
                         state.pause();
@@ -471,13 +483,18 @@ impl Keeper {
         if self.options.program.forks && self.no_fork_server_until.is_none_or(|until| until <= Instant::now())
         {
             match self.fork() {
-                Ok(worker) => return Ok(worker),
+                Ok(worker) => {
+                    self.fork_failures = 0;
+                    return Ok(worker);
+                }
                 Err(error) if self.shared.state.lock().is_closed => return Err(error),
                 Err(error) => {
                     tracing::debug!(%error, "no fork server");
                     // Its workers keep it until they have ended.
                     self.fork_server = None;
-                    self.no_fork_server_until = Some(Instant::now() + MAX_PAUSE);
+                    let pause = MAX_PAUSE.saturating_mul(1 << self.fork_failures.min(MAX_DOUBLINGS));
+                    self.fork_failures = self.fork_failures.saturating_add(1);
+                    self.no_fork_server_until = Some(Instant::now() + pause);
                 }
             }
         }
@@ -503,7 +520,8 @@ impl Keeper {
             if worker.since.elapsed() > MAX_END {
                 worker.child.kill();
             }
-            matches!(worker.child.try_wait(), Ok(None))
+            let is_waited_for = worker.since.elapsed() < MAX_STATUS_WAIT || !worker.child.has_ended();
+            matches!(worker.child.try_wait(), Ok(None)) && is_waited_for
         });
         let mut ended = Vec::new();
         let mut kept = VecDeque::new();

@@ -28,6 +28,8 @@ pub(super) struct ForkServer {
     child: Mutex<Child>,
     pub(super) pid: Pid,
     socket: OwnedFd,
+    /// How workers have ended for which nobody has asked yet. Whoever reads the socket holds it, because a message that
+    /// one thread waits for must not be read by another one.
     ended: Mutex<HashMap<Pid, ExitStatus>>,
 }
 
@@ -65,6 +67,7 @@ impl ForkServer {
     ///
     /// If the system refuses it, or the fork server has ended or does not answer.
     pub(super) fn fork(&self, connection: &OwnedFd) -> io::Result<(Pid, OwnedFd)> {
+        let mut ended = self.ended.lock();
         forks::send(&self.socket, &REQUEST, Some(connection.as_fd()))?;
         let began = Instant::now();
         loop {
@@ -77,39 +80,38 @@ impl ForkServer {
                     return Ok((pid, descriptor));
                 }
                 (ForkReport::Refused(error), _) => return Err(io::Error::from_raw_os_error(error)),
-                (ForkReport::Ended { process, status }, _) => self.note_end(process, status),
+                (ForkReport::Ended { process, status }, _) => note_end(&mut ended, process, status),
                 (other, _) => return Err(unexpected(&other)),
             }
         }
     }
 
-    /// How a worker has ended, if the fork server has reported it.
+    /// How a worker has ended, if the fork server has reported it. `None` also while it is asked for a worker: ask again.
     ///
     /// # Errors
     ///
-    /// If it has not, and has ended itself.
+    /// If it has not reported it, and has ended itself.
     pub(super) fn take_status(&self, pid: Pid) -> io::Result<Option<ExitStatus>> {
+        let Some(mut ended) = self.ended.try_lock() else { return Ok(None) };
         loop {
-            if let Some(status) = self.ended.lock().remove(&pid) {
+            if let Some(status) = ended.remove(&pid) {
                 return Ok(Some(status));
             }
             if !self.is_readable(Duration::ZERO) {
                 return Ok(None);
             }
             match self.receive() {
-                Ok((ForkReport::Ended { process, status }, _)) => self.note_end(process, status),
-                Ok(_) => {}
-                // Another thread has read what there was.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error),
+                Ok((ForkReport::Ended { process, status }, _)) => note_end(&mut ended, process, status),
+                // The answer to a request that nobody waits for any more. Its worker has no connection, and ends.
+                Ok(_late) => {}
+                Err(error) => return if self.has_ended() { Err(error) } else { Ok(None) },
             }
         }
     }
 
-    fn note_end(&self, process: i32, status: i32) {
-        if let Some(pid) = Pid::from_raw(process) {
-            self.ended.lock().insert(pid, ExitStatus::from_raw(status));
-        }
+    /// Whether its process has ended, and its workers have another parent.
+    fn has_ended(&self) -> bool {
+        !matches!(self.child.lock().try_wait(), Ok(None))
     }
 
     fn is_readable(&self, wait: Duration) -> bool {
@@ -147,6 +149,15 @@ impl Drop for ForkServer {
     }
 }
 
+fn note_end(ended: &mut HashMap<Pid, ExitStatus>, process: i32, status: i32) {
+    if let Some(pid) = Pid::from_raw(process) {
+        ended.insert(pid, ExitStatus::from_raw(status));
+    }
+}
+
 fn unexpected(report: &ForkReport) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("the fork server reports {report:?}"))
 }
+
+#[cfg(test)]
+mod tests;
