@@ -515,14 +515,20 @@ impl Keeper {
 
     /// Reaps workers that have ended, and returns idle workers that no run will use.
     fn look(&self) -> Vec<WorkerProcess> {
+        // Dropped after the lock: with the last worker of a fork server it is ended and reaped.
+        let mut reaped = Vec::new();
         let mut state = self.shared.state.lock();
-        state.dying.retain_mut(|worker| {
+        for mut worker in std::mem::take(&mut state.dying) {
             if worker.since.elapsed() > MAX_END {
                 worker.child.kill();
             }
             let is_waited_for = worker.since.elapsed() < MAX_STATUS_WAIT || !worker.child.has_ended();
-            matches!(worker.child.try_wait(), Ok(None)) && is_waited_for
-        });
+            if matches!(worker.child.try_wait(), Ok(None)) && is_waited_for {
+                state.dying.push(worker);
+            } else {
+                reaped.push(worker);
+            }
+        }
         let mut ended = Vec::new();
         let mut kept = VecDeque::new();
         let mut has_failed = false;
