@@ -10,12 +10,15 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::RecvFlags;
-use rustix::process::Pid;
+use rustix::net::{RecvFlags, SendFlags, SocketType};
+use rustix::process::{Pid, getpid};
 
-use super::WorkerOptions;
-use super::start::start_fork_server;
+use super::launch::{hello, launch, sockets};
+use super::options::WorkerOptions;
 use crate::engine::process::forks::{self, ForkReport, REQUEST};
+
+/// How often it is checked whether the executor is closed, while a fork server warms up.
+const TICK: Duration = Duration::from_millis(20);
 
 /// Maximum time in which a fork server forks: it has nothing else to do.
 const MAX_FORK: Duration = Duration::from_secs(2);
@@ -36,8 +39,12 @@ pub(super) struct ForkServer {
 impl ForkServer {
     /// Starts one, which warms up by itself.
     pub(super) fn start(options: &WorkerOptions) -> io::Result<Self> {
-        let (child, pid, socket) = start_fork_server(options)?;
-        Ok(Self { child: Mutex::new(child), pid, socket, ended: Mutex::default() })
+        let (socket, theirs) = sockets(SocketType::SEQPACKET)?;
+        let (child, pid) = launch(options, theirs)?;
+        // Ended when this is dropped.
+        let server = Self { child: Mutex::new(child), pid, socket, ended: Mutex::default() };
+        rustix::net::send(&server.socket, &hello(options, getpid(), true)?, SendFlags::NOSIGNAL)?;
+        Ok(server)
     }
 
     /// Waits until it is warm, or `is_closed`.
@@ -47,7 +54,7 @@ impl ForkServer {
     /// If it has ended, or takes too long.
     pub(super) fn await_warm(&self, is_closed: impl Fn() -> bool) -> io::Result<()> {
         let began = Instant::now();
-        while !self.is_readable(super::TICK) {
+        while !self.is_readable(TICK) {
             if is_closed() {
                 return Err(io::ErrorKind::Interrupted.into());
             }

@@ -1,7 +1,8 @@
 //! Workers that are killed while they are idle, and when others are started in place of those that runs get.
 
-use rustix::process::{Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 
+use super::start::start;
 use super::*;
 use crate::engine::process::tests::{MARK, WORKER, children, impostor, program};
 use crate::run::limits::Limits;

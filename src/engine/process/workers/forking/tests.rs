@@ -5,8 +5,8 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use rustix::process::{PidfdFlags, Signal, getpid, kill_process, pidfd_open};
+use rustix::net::{AddressFamily, SocketFlags, socketpair};
+use rustix::process::{PidfdFlags, Signal, kill_process, pidfd_open};
 
 use super::*;
 
@@ -16,13 +16,13 @@ const FORKS: usize = 200;
 /// Timeout of a test that would otherwise hang.
 const WATCHDOG: Duration = Duration::from_secs(120);
 
-fn sockets(kind: SocketType) -> (OwnedFd, OwnedFd) {
+fn connection(kind: SocketType) -> (OwnedFd, OwnedFd) {
     socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).unwrap()
 }
 
 /// The executor's half of a fork server, and the connection of the other half. Its process does nothing.
 fn fork_server() -> (ForkServer, OwnedFd) {
-    let (own, theirs) = sockets(SocketType::SEQPACKET);
+    let (own, theirs) = connection(SocketType::SEQPACKET);
     rustix::io::ioctl_fionbio(&own, true).unwrap();
     #[expect(clippy::disallowed_methods, reason = "a process in the place of a fork server")]
     let child = Command::new("/bin/sleep").arg("1000").stdin(Stdio::null()).spawn().unwrap();
@@ -48,7 +48,7 @@ fn answer(theirs: &OwnedFd) {
 #[test]
 fn v_696_to_ask_for_a_status_takes_no_answer_away() {
     let (server, theirs) = fork_server();
-    let (connection, _other) = sockets(SocketType::STREAM);
+    let (connection, _other) = connection(SocketType::STREAM);
     let is_over = AtomicBool::new(false);
     let failed = std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -71,7 +71,7 @@ fn v_696_to_ask_for_a_status_takes_no_answer_away() {
 #[test]
 fn v_696_an_answer_that_comes_too_late_is_nobodys() {
     let (server, theirs) = fork_server();
-    let (connection, _other) = sockets(SocketType::STREAM);
+    let (connection, _other) = connection(SocketType::STREAM);
     let late = server.fork(&connection).unwrap_err();
     assert_eq!(late.kind(), io::ErrorKind::TimedOut);
     answer(&theirs);
