@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -34,6 +35,8 @@ pub(super) struct ForkServer {
     /// How workers have ended for which nobody has asked yet. Whoever reads the socket holds it, because a message that
     /// one thread waits for must not be read by another one.
     ended: Mutex<HashMap<Pid, ExitStatus>>,
+    /// Whether it has failed to answer: what it would say next may be the answer to an earlier request.
+    is_lost: AtomicBool,
 }
 
 impl ForkServer {
@@ -42,9 +45,24 @@ impl ForkServer {
         let (socket, theirs) = sockets(SocketType::SEQPACKET)?;
         let (child, pid) = launch(options, theirs)?;
         // Ended when this is dropped.
-        let server = Self { child: Mutex::new(child), pid, socket, ended: Mutex::default() };
+        let server = Self::new(child, pid, socket);
         rustix::net::send(&server.socket, &hello(options, getpid(), true)?, SendFlags::NOSIGNAL)?;
         Ok(server)
+    }
+
+    fn new(child: Child, pid: Pid, socket: OwnedFd) -> Self {
+        Self {
+            child: Mutex::new(child),
+            pid,
+            socket,
+            ended: Mutex::default(),
+            is_lost: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether it forks no more workers. Otherwise the system has only refused some.
+    pub(super) fn is_lost(&self) -> bool {
+        self.is_lost.load(Ordering::Relaxed)
     }
 
     /// Waits until it is warm, or `is_closed`.
@@ -74,6 +92,12 @@ impl ForkServer {
     ///
     /// If the system refuses it, or the fork server has ended or does not answer.
     pub(super) fn fork(&self, connection: &OwnedFd) -> io::Result<(Pid, OwnedFd)> {
+        self.ask(connection).inspect_err(|_| self.is_lost.store(true, Ordering::Relaxed))?
+    }
+
+    /// The same. The inner error is that of the system which has refused a worker.
+    fn ask(&self, connection: &OwnedFd) -> io::Result<io::Result<(Pid, OwnedFd)>> {
+        // Until the answer is there.
         let mut ended = self.ended.lock();
         forks::send(&self.socket, &REQUEST, Some(connection.as_fd()))?;
         let began = Instant::now();
@@ -84,9 +108,9 @@ impl ForkServer {
             match self.receive()? {
                 (ForkReport::Forked(process), Some(descriptor)) => {
                     let pid = Pid::from_raw(process).ok_or(io::ErrorKind::InvalidData)?;
-                    return Ok((pid, descriptor));
+                    return Ok(Ok((pid, descriptor)));
                 }
-                (ForkReport::Refused(error), _) => return Err(io::Error::from_raw_os_error(error)),
+                (ForkReport::Refused(error), _) => return Ok(Err(io::Error::from_raw_os_error(error))),
                 (ForkReport::Ended { process, status }, _) => note_end(&mut ended, process, status),
                 (other, _) => return Err(unexpected(&other)),
             }

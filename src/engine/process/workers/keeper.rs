@@ -107,12 +107,14 @@ impl Keeper {
                 }
                 Err(error) if self.shared.state.lock().is_closed => return Err(error),
                 Err(error) => {
-                    tracing::debug!(%error, "no fork server");
-                    // Its workers keep it until they have ended.
-                    self.fork_server = None;
-                    let pause = MAX_PAUSE.saturating_mul(1 << self.fork_failures.min(MAX_DOUBLINGS));
-                    self.fork_failures = self.fork_failures.saturating_add(1);
-                    self.no_fork_server_until = Some(Instant::now() + pause);
+                    tracing::debug!(%error, "a worker is not forked");
+                    if self.fork_server.as_ref().is_none_or(|server| server.is_lost()) {
+                        // Its workers keep it until they have ended.
+                        self.fork_server = None;
+                        let pause = MAX_PAUSE.saturating_mul(1 << self.fork_failures.min(MAX_DOUBLINGS));
+                        self.fork_failures = self.fork_failures.saturating_add(1);
+                        self.no_fork_server_until = Some(Instant::now() + pause);
+                    }
                 }
             }
         }

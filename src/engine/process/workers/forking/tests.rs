@@ -3,7 +3,6 @@
 use std::os::fd::AsFd as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::net::{AddressFamily, SocketFlags, socketpair};
 use rustix::process::{PidfdFlags, Signal, kill_process, pidfd_open};
@@ -27,7 +26,7 @@ fn fork_server() -> (ForkServer, OwnedFd) {
     #[expect(clippy::disallowed_methods, reason = "a process in the place of a fork server")]
     let child = Command::new("/bin/sleep").arg("1000").stdin(Stdio::null()).spawn().unwrap();
     let pid = Pid::from_child(&child);
-    (ForkServer { child: Mutex::new(child), pid, socket: own, ended: Mutex::default() }, theirs)
+    (ForkServer::new(child, pid, own), theirs)
 }
 
 /// Answers to a request, if one comes soon. The worker is this process.
@@ -73,14 +72,27 @@ fn v_696_an_answer_that_comes_too_late_is_nobodys() {
     let (server, theirs) = fork_server();
     let (connection, _other) = connection(SocketType::STREAM);
     let late = server.fork(&connection).unwrap_err();
-    assert_eq!(late.kind(), io::ErrorKind::TimedOut);
+    assert_eq!((late.kind(), server.is_lost()), (io::ErrorKind::TimedOut, true));
     answer(&theirs);
     let killed = ForkReport::Ended { process: 7, status: libc::SIGKILL };
     forks::send(&theirs, &killed.encode(), None).unwrap();
     let pid = Pid::from_raw(7).unwrap();
-    let status = server.take_status(pid).unwrap();
-    assert_eq!(status.and_then(|status| status.signal()), Some(libc::SIGKILL));
+    let status = server.take_status(pid).unwrap().unwrap();
+    assert_eq!(status.signal(), Some(libc::SIGKILL));
     assert_eq!(server.take_status(pid).unwrap(), None);
+}
+
+/// Such as when there are too many processes for a moment. Another fork server would have to warm up first.
+#[test]
+fn a_fork_server_whose_worker_the_system_refuses_is_asked_again() {
+    let (server, theirs) = fork_server();
+    let (connection, _other) = connection(SocketType::STREAM);
+    forks::send(&theirs, &ForkReport::Refused(libc::EAGAIN).encode(), None).unwrap();
+    let refused = server.fork(&connection).unwrap_err();
+    assert_eq!((refused.raw_os_error(), server.is_lost()), (Some(libc::EAGAIN), false));
+    // The first request.
+    answer(&theirs);
+    server.fork(&connection).unwrap();
 }
 
 /// Before that its workers still have it as their parent, and nobody else can reap them.
