@@ -9,9 +9,10 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
 
-use super::{MARK, Stage, WORKER, argument_after, children, code, printed, program, short, text, wait_until};
-use crate::engine::process::WorkerProgram;
+use super::{Stage, argument_after, children, code, printed, program, short, text, wait_until};
+use crate::engine::engines;
 use crate::engine::process::sandbox::max_threads;
+use crate::engine::process::{WorkerProgram, own_socket};
 use crate::machine::{self, SandboxFeatures};
 use crate::run::context::RunEnvironment;
 use crate::run::result::{ErrorCode, Outcome, Output};
@@ -173,14 +174,28 @@ async fn it_is_said_how_a_forked_worker_has_ended() {
     says_how_a_worker_has_ended(&Stage::new(1, 1)).await;
 }
 
-/// The system keeps no statuses for a process that ignores the ends of its children, which it inherits.
+/// The name of the test that is the worker of the next one, and the argument by which it knows that.
+const IGNORING: &str = "engine::process::tests::forked::ignoring";
+const IGNORING_MARK: &str = "--skip=this-worker-ignores-its-children";
+
+/// Not a test: the worker of the next one, as if the program that started it ignored the ends of its children.
+#[test]
+fn ignoring() {
+    if argument_after(IGNORING_MARK).is_some() {
+        #[expect(unsafe_code, reason = "what another program has done")]
+        // SAFETY: no handler is installed, and this process has no children yet.
+        unsafe {
+            libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+        }
+        engines::work(own_socket().unwrap());
+    }
+}
+
+/// The system keeps no statuses for a process that ignores the ends of its children, as it does if the program that has
+/// started it did.
 #[tokio::test(flavor = "multi_thread")]
 async fn v_697_a_fork_server_does_not_ignore_the_ends_of_its_workers() {
-    let own = std::env::current_exe().unwrap().to_str().unwrap().to_owned();
-    let worker = program(WORKER, MARK, 1);
-    let ignoring = ["-c", "trap '' CHLD; exec \"$0\" \"$@\"", &own].map(str::to_owned);
-    let arguments = [ignoring.to_vec(), worker.arguments.clone()].concat();
-    let ignoring = WorkerProgram { program: "/bin/sh".into(), arguments, ..worker };
+    let ignoring = WorkerProgram { forks: true, ..program(IGNORING, IGNORING_MARK, 1) };
     says_how_a_worker_has_ended(&Stage::with(ignoring, Language::TypeScript, 1, Vec::new())).await;
 }
 
