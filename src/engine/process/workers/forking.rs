@@ -108,6 +108,8 @@ impl ForkServer {
             match self.receive()? {
                 (ForkReport::Forked(process), Some(descriptor)) => {
                     let pid = Pid::from_raw(process).ok_or(io::ErrorKind::InvalidData)?;
+                    // That of an earlier process with this number, for which nobody has asked.
+                    ended.remove(&pid);
                     return Ok(Ok((pid, descriptor)));
                 }
                 (ForkReport::Refused(error), _) => return Ok(Err(io::Error::from_raw_os_error(error))),
