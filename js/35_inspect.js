@@ -8,33 +8,8 @@
 // The layout is that of Node's lib/internal/util/inspect.js as Deno has changed it; tests/inspect compares them.
 
 import { core, primordials } from "ext:core/mod.js";
+import { indexIn, isLastEntry, isSpent, makeList, makeState, MAX_DEPTH, nameOf, push, spend } from "ext:cx/31_text.js";
 import {
-  clip,
-  escapeKey,
-  indentLines,
-  indexIn,
-  isIdentifier,
-  isLastEntry,
-  isSpent,
-  makeList,
-  makeState,
-  MAX_CHARACTERS,
-  MAX_DEPTH,
-  MAX_ENTRIES,
-  MAX_LINES,
-  MAX_NAME,
-  nameOf,
-  numberText,
-  plural,
-  push,
-  quote,
-  spaces,
-  spend,
-  symbolText,
-  widthOf,
-} from "ext:cx/31_text.js";
-import {
-  hasOwn,
   hasProxyPrototype,
   isAbove,
   isError,
@@ -71,9 +46,8 @@ import {
   ownValue,
   prefixOf,
   read,
-  readText,
 } from "ext:cx/32_objects.js";
-import { AS_ELEMENT, AS_LIST, AS_OBJECT, layOut } from "ext:cx/33_layout.js";
+import { AS_LIST, AS_OBJECT, layOut } from "ext:cx/33_layout.js";
 import { formatError } from "ext:cx/34_stack.js";
 import {
   ENTRIES,
@@ -89,14 +63,16 @@ import {
   MORE,
 } from "ext:cx/36_entries.js";
 import { boxedBase, dateText, functionBase, prefixUnless, regExpText } from "ext:cx/37_bases.js";
+import { applyOptions, makeContext } from "ext:cx/33_options.js";
+import { formatPrimitive, plainPrefix } from "ext:cx/34_primitives.js";
+import { formatCustom } from "ext:cx/35_custom.js";
+import { formatProperty, sort, withoutSymbols } from "ext:cx/35_properties.js";
 
 const {
   AggregateErrorPrototype,
   ArrayBufferPrototype,
   ArrayBufferPrototypeGetByteLength,
   ArrayPrototype,
-  ArrayPrototypeSort,
-  BigIntPrototypeToString,
   BooleanPrototype,
   DataViewPrototype,
   DatePrototype,
@@ -106,30 +82,18 @@ const {
   MapPrototypeGet,
   MapPrototypeGetSize,
   MapPrototypeSet,
-  MathFloor,
-  MathMax,
-  MathMin,
-  NumberIsNaN,
   NumberPrototype,
-  ObjectHasOwn,
   ObjectPrototype,
   PromisePrototype,
   RangeErrorPrototype,
-  ReflectApply,
-  ReflectGetOwnPropertyDescriptor,
   ReflectGetPrototypeOf,
   ReflectHas,
   RegExpPrototype,
   SafeMap,
   SetPrototype,
   SetPrototypeGetSize,
-  String,
   StringPrototype,
-  StringPrototypeIncludes,
-  StringPrototypeIndexOf,
   StringPrototypeSlice,
-  SymbolFor,
-  SymbolPrototypeGetDescription,
   SymbolToStringTag,
   TypeErrorPrototype,
   TypedArrayPrototype,
@@ -138,16 +102,6 @@ const {
   WeakMapPrototype,
   WeakSetPrototype,
 } = primordials;
-
-// Maximum indentation: two columns per level, and as much again for custom inspectors.
-const MAX_INDENTATION = 4 * MAX_DEPTH;
-
-const MIN_LINE_LENGTH = 16;
-const DEFAULT_DEPTH = 4;
-
-const CUSTOM_INSPECT = SymbolFor("Deno.customInspect");
-const PRIVATE_CUSTOM_INSPECT = SymbolFor("Deno.privateCustomInspect");
-const NODE_CUSTOM_INSPECT = SymbolFor("nodejs.util.inspect.custom");
 
 // Names of built-in prototypes, even if a script has changed their `constructor`.
 const wellKnown = new SafeMap();
@@ -175,118 +129,6 @@ const WELL_KNOWN = [
 ];
 for (let index = 0; index < WELL_KNOWN.length; index++) {
   MapPrototypeSet(wellKnown, WELL_KNOWN[index][0], WELL_KNOWN[index][1]);
-}
-
-// --- Options --------------------------------------------------------------------------------------------------------
-
-const QUOTES = { __proto__: null, length: 3, 0: '"', 1: "'", 2: "`" };
-
-function makeContext(state) {
-  return {
-    __proto__: null,
-    state,
-    breakLength: 80,
-    compact: 3,
-    currentDepth: 0,
-    customInspect: true,
-    depth: DEFAULT_DEPTH,
-    escapeSequences: true,
-    getters: false,
-    indentation: 0,
-    maxArrayLength: 100,
-    maxStringLength: 10_000,
-    quotes: QUOTES,
-    showHidden: false,
-    showProxy: false,
-    sorted: false,
-    trailingComma: false,
-  };
-}
-
-// A script's option, read once. Getters and traps run within the script's own time.
-function option(options, name) {
-  try {
-    return ObjectHasOwn(options, name) ? options[name] : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-function flag(options, name, otherwise) {
-  const value = option(options, name);
-  return value === undefined ? otherwise : !!value;
-}
-
-// A number between 0 and `most`; null means the maximum.
-function bounded(value, most, otherwise) {
-  if (value === null) {
-    return most;
-  }
-  return typeof value === "number" && !NumberIsNaN(value) ? MathMin(MathMax(MathFloor(value), 0), most) : otherwise;
-}
-
-function applyOptions(context, options) {
-  if (options === null || typeof options !== "object") {
-    return context;
-  }
-  const depth = option(options, "depth");
-  if (typeof depth === "number" && !NumberIsNaN(depth)) {
-    context.depth = MathMin(depth, MAX_DEPTH);
-  } else if (depth === null || (depth === undefined && hasOwn(options, "depth"))) {
-    context.depth = MAX_DEPTH;
-  }
-  context.breakLength = bounded(option(options, "breakLength"), MAX_CHARACTERS, context.breakLength);
-  context.indentation = bounded(option(options, "indentationLvl"), MAX_INDENTATION, context.indentation);
-  const elements = option(options, "iterableLimit") ?? option(options, "maxArrayLength");
-  context.maxArrayLength = bounded(elements, MAX_ENTRIES, context.maxArrayLength);
-  const characters = option(options, "strAbbreviateSize") ?? option(options, "maxStringLength");
-  context.maxStringLength = bounded(characters, MAX_CHARACTERS, context.maxStringLength);
-  if (option(options, "maxArrayLength") === null) {
-    context.maxArrayLength = MAX_ENTRIES;
-  }
-  if (option(options, "maxStringLength") === null) {
-    context.maxStringLength = MAX_CHARACTERS;
-  }
-  const compact = option(options, "compact");
-  if (typeof compact === "boolean" || (typeof compact === "number" && !NumberIsNaN(compact))) {
-    context.compact = compact === false ? 0 : compact;
-  }
-  const getters = option(options, "getters");
-  if (getters !== undefined) {
-    context.getters = getters === "get" || getters === "set" ? getters : !!getters;
-  }
-  const sorted = option(options, "sorted");
-  if (sorted !== undefined) {
-    context.sorted = typeof sorted === "function" ? sorted : !!sorted;
-  }
-  context.customInspect = flag(options, "customInspect", context.customInspect);
-  context.escapeSequences = flag(options, "escapeSequences", context.escapeSequences);
-  context.showHidden = flag(options, "showHidden", context.showHidden);
-  context.showProxy = flag(options, "showProxy", context.showProxy);
-  context.trailingComma = flag(options, "trailingComma", context.trailingComma);
-  return context;
-}
-
-// The options that a custom inspector receives: copies of the settings, no internal objects.
-function optionsFor(context) {
-  return {
-    breakLength: context.breakLength,
-    colors: false,
-    compact: context.compact,
-    currentDepth: context.currentDepth,
-    customInspect: context.customInspect,
-    depth: context.depth,
-    escapeSequences: context.escapeSequences,
-    getters: context.getters,
-    indentationLvl: context.indentation,
-    maxArrayLength: context.maxArrayLength,
-    maxStringLength: context.maxStringLength,
-    showHidden: context.showHidden,
-    showProxy: context.showProxy,
-    sorted: context.sorted,
-    stylize: (text) => String(text),
-    trailingComma: context.trailingComma,
-  };
 }
 
 // The name of the class of `value`, or null if it has no prototype.
@@ -333,183 +175,6 @@ function constructorName(context, value, recurseTimes) {
   shallow.customInspect = false;
   shallow.depth = -1;
   return nameOf(`${internal} <${formatValue(shallow, first, 0)}>`);
-}
-
-function plainPrefix(value, constructor, tag) {
-  let fallback = "";
-  if (constructor === null) {
-    fallback = nameOf(core.ops.op_cx_constructor_name(value));
-    if (fallback === tag) {
-      fallback = "Object";
-    }
-  }
-  return prefixOf(constructor, tag, fallback);
-}
-
-function formatString(context, value) {
-  const { state } = context;
-  let text = value;
-  let trailer = "";
-  const most = MathMin(context.maxStringLength, MathMax(state.characters, 0));
-  if (text.length > most) {
-    const missing = text.length - most;
-    text = StringPrototypeSlice(text, 0, most);
-    trailer = `... ${missing} more character${plural(missing)}`;
-  }
-  if (
-    context.compact !== true && text.length > MIN_LINE_LENGTH &&
-    text.length > context.breakLength - context.indentation - 4 && StringPrototypeIncludes(text, "\n")
-  ) {
-    const separator = ` +\n${spaces(context.indentation + 2)}`;
-    let result = "";
-    let start = 0;
-    for (let lines = 1; start < text.length; lines++) {
-      const end = StringPrototypeIndexOf(text, "\n", start);
-      const next = end === -1 || lines >= MAX_LINES ? text.length : end + 1;
-      if (start > 0) {
-        result += separator;
-        state.characters -= separator.length;
-      }
-      result += spend(state, quote(context, StringPrototypeSlice(text, start, next)));
-      start = next;
-      if (isSpent(state) && start < text.length) {
-        return `${result}... ${value.length - start} more characters`;
-      }
-    }
-    return result + trailer;
-  }
-  // Not cut, because the quotes would be missing. Escaping adds at most five times the length of the text.
-  const quoted = quote(context, text);
-  state.characters -= quoted.length;
-  return quoted + trailer;
-}
-
-function formatSymbol(context, value) {
-  const description = SymbolPrototypeGetDescription(value);
-  if (description === undefined || isIdentifier(nameOf(description), true)) {
-    return symbolText(value);
-  }
-  return `Symbol(${quote(context, nameOf(description))})`;
-}
-
-export function formatPrimitive(context, value) {
-  switch (typeof value) {
-    case "string":
-      return formatString(context, value);
-    case "number":
-      return spend(context.state, numberText(value));
-    case "bigint":
-      return spend(context.state, `${BigIntPrototypeToString(value)}n`);
-    case "symbol":
-      return spend(context.state, formatSymbol(context, value));
-    default:
-      return spend(context.state, `${value}`);
-  }
-}
-
-// --- Custom inspectors ----------------------------------------------------------------------------------------------
-
-// The context of the inspection whose custom inspector is running.
-let current;
-
-// `inspect` for custom inspectors: part of the inspection that called them, within its budgets.
-function inspectWithin(value, options) {
-  if (current === undefined) {
-    return inspect(value, options);
-  }
-  const { state } = current;
-  if (state.level >= MAX_DEPTH) {
-    return "[Object]";
-  }
-  const context = makeContext(state);
-  context.currentDepth = current.currentDepth;
-  applyOptions(context, options);
-  const { length } = state.seen;
-  state.level++;
-  try {
-    return formatValue(context, value, 0);
-  } finally {
-    // Also after an error inside, which the inspector may have caught.
-    state.level--;
-    while (state.seen.length > length) {
-      delete state.seen[--state.seen.length];
-    }
-  }
-}
-
-// The text of a thrown value; with `onlyMessage`, only the message of an error.
-function thrownText(error, onlyMessage = false) {
-  try {
-    if (onlyMessage && error !== null && typeof error === "object") {
-      const message = readText(error, "message");
-      if (message !== undefined) {
-        return clip(message, MAX_NAME);
-      }
-    }
-    return clip(String(error), MAX_NAME);
-  } catch {
-    return "a value that cannot be printed";
-  }
-}
-
-// The result of the custom inspector of `value`; undefined if there is none or it returns `value` itself.
-function formatCustom(context, value, recurseTimes) {
-  const ofDeno = ReflectHas(value, CUSTOM_INSPECT)
-    ? CUSTOM_INSPECT
-    : ReflectHas(value, PRIVATE_CUSTOM_INSPECT)
-    ? PRIVATE_CUSTOM_INSPECT
-    : undefined;
-  const key = ofDeno ?? (ReflectHas(value, NODE_CUSTOM_INSPECT) ? NODE_CUSTOM_INSPECT : undefined);
-  if (key === undefined) {
-    return undefined;
-  }
-  const inspector = read(value, key);
-  if (typeof inspector !== "function") {
-    return undefined;
-  }
-  if (ofDeno === undefined) {
-    // The prototype of a class has the method but is not an instance to call it on.
-    const constructor = ownValue(value, "constructor");
-    const isClass = typeof constructor === "function" && kindOf(constructor) !== KIND_PROXY;
-    if (isClass && ownValue(constructor, "prototype") === value) {
-      return undefined;
-    }
-  }
-  const { state } = context;
-  const options = optionsFor(context);
-  const args = ofDeno === undefined
-    ? [context.depth - recurseTimes, options, inspectWithin]
-    : [inspectWithin, options];
-  const previous = current;
-  current = context;
-  let result;
-  let text;
-  try {
-    result = ReflectApply(inspector, value, args);
-    if (typeof result === "string") {
-      text = result;
-    } else if (ofDeno !== undefined) {
-      text = String(result);
-    }
-  } catch (error) {
-    text = `[Custom inspector threw: ${thrownText(error)}]`;
-  } finally {
-    current = previous;
-  }
-  if (text !== undefined) {
-    const cut = spend(state, text);
-    return ofDeno === undefined ? indentLines(state, cut, spaces(context.indentation)) : cut;
-  }
-  if (result === value) {
-    return undefined;
-  }
-  if (state.level >= MAX_DEPTH) {
-    return "[Object]";
-  }
-  state.level++;
-  const formatted = formatValue(context, result, recurseTimes);
-  state.level--;
-  return formatted;
 }
 
 // --- Objects --------------------------------------------------------------------------------------------------------
@@ -769,111 +434,6 @@ function formatObject(context, value, kind, recurseTimes, isInTypedArray) {
     sort(context, output, layout === AS_OBJECT ? 0 : firstProperty);
   }
   return layOut(context, output, base, open, close, layout, level, value, isCut);
-}
-
-function withoutSymbols(keys) {
-  const list = makeList();
-  for (let index = 0; index < keys.length; index++) {
-    if (typeof keys[index] !== "symbol") {
-      push(list, keys[index]);
-    }
-  }
-  return list;
-}
-
-// Sorts the entries from `start` on.
-function sort(context, output, start) {
-  const part = makeList();
-  for (let index = start; index < output.length; index++) {
-    push(part, output[index]);
-  }
-  try {
-    ArrayPrototypeSort(part, typeof context.sorted === "function" ? context.sorted : undefined);
-  } catch {
-    return;
-  }
-  for (let index = 0; index < part.length; index++) {
-    output[start + index] = `${part[index]}`;
-  }
-}
-
-export function formatProperty(context, value, recurseTimes, key, layout) {
-  const { state } = context;
-  let descriptor;
-  let isMissing = false;
-  try {
-    descriptor = ReflectGetOwnPropertyDescriptor(value, key);
-  } catch {
-    // An export of a module that has not been evaluated yet.
-    isMissing = true;
-  }
-  let text;
-  let gap = " ";
-  let isEnumerable = true;
-  if (descriptor === undefined) {
-    // The `cause` and `errors` of an error may be defined by its class.
-    text = isMissing ? spend(state, "<uninitialized>") : formatNested(context, read(value, key), recurseTimes);
-  } else {
-    isEnumerable = descriptor.enumerable;
-    if (ObjectHasOwn(descriptor, "value")) {
-      const step = context.compact === true && layout === AS_OBJECT ? 3 : 2;
-      context.indentation += step;
-      text = formatValue(context, descriptor.value, recurseTimes);
-      if (step === 3 && context.breakLength < widthOf(text)) {
-        gap = `\n${spaces(context.indentation)}`;
-      }
-      context.indentation -= step;
-    } else {
-      text = formatAccessor(context, value, descriptor, recurseTimes);
-    }
-  }
-  state.characters -= context.indentation + 3;
-  if (layout === AS_ELEMENT) {
-    return text;
-  }
-  let name;
-  if (typeof key === "symbol") {
-    name = escapeKey(symbolText(key));
-  } else {
-    const whole = nameOf(`${key}`);
-    if (whole === "__proto__") {
-      name = "['__proto__']";
-    } else {
-      name = isIdentifier(whole, false) ? whole : quote(context, whole);
-    }
-  }
-  state.characters -= name.length;
-  return `${isEnumerable ? name : `[${name}]`}:${gap}${text}`;
-}
-
-export function formatNested(context, value, recurseTimes, isInTypedArray = false) {
-  context.indentation += 2;
-  const text = formatValue(context, value, recurseTimes, isInTypedArray);
-  context.indentation -= 2;
-  return text;
-}
-
-function formatAccessor(context, value, descriptor, recurseTimes) {
-  const { get, set } = descriptor;
-  if (get === undefined) {
-    return spend(context.state, set === undefined ? "undefined" : "[Setter]");
-  }
-  const label = set === undefined ? "Getter" : "Getter/Setter";
-  const isAsked = context.getters === true || (context.getters === "get" && set === undefined) ||
-    (context.getters === "set" && set !== undefined);
-  if (!isAsked) {
-    return spend(context.state, `[${label}]`);
-  }
-  let result;
-  try {
-    result = ReflectApply(get, value, []);
-  } catch (error) {
-    return spend(context.state, `[${label}: <Inspection threw (${thrownText(error, true)})>]`);
-  }
-  if (result !== null && (typeof result === "object" || typeof result === "function")) {
-    return `[${label}] ${formatNested(context, result, recurseTimes)}`;
-  }
-  return `[${label}: ${formatNested(context, result, recurseTimes)}]`;
 }
 
 // --- What others use ------------------------------------------------------------------------------------------------

@@ -4,7 +4,8 @@ import { core, primordials } from "ext:core/mod.js";
 import { hex, isLastEntry, makeList, moreItems, numberText, plural, push, spend } from "ext:cx/31_text.js";
 import { KEYS_ENUMERABLE } from "ext:cx/32_objects.js";
 import { AS_ELEMENT, AS_LIST, layOut } from "ext:cx/33_layout.js";
-import { formatNested, formatProperty, formatValue } from "ext:cx/35_inspect.js";
+import { formatValue } from "ext:cx/35_inspect.js";
+import { formatNested, formatProperty } from "ext:cx/35_properties.js";
 
 const {
   ArrayBufferPrototypeGetByteLength,

@@ -16,7 +16,7 @@ import {
   prefixOf,
   read,
 } from "ext:cx/32_objects.js";
-import { formatPrimitive } from "ext:cx/35_inspect.js";
+import { formatPrimitive } from "ext:cx/34_primitives.js";
 
 const {
   BigIntPrototypeValueOf,

@@ -1,99 +1,36 @@
 // The functions with which a script finds and calls tools.
 
-import { core, primordials } from "ext:core/mod.js";
+import { primordials } from "ext:core/mod.js";
 import { checkKeys } from "ext:cx/21_text_guards.js";
-import { fromJson, toArguments } from "ext:cx/30_json.js";
-import { McpToolError, toolError } from "ext:cx/40_errors.js";
+import { McpToolError } from "ext:cx/40_errors.js";
 import { remember } from "ext:cx/42_answers.js";
 import { abortable, isSignal } from "ext:cx/44_signals.js";
+import { argumentsOf, decode, name, ops, question } from "ext:cx/46_encoding.js";
+import { append, call_tool, call_tools, shown } from "ext:cx/48_blocking.js";
 
 const {
   ArrayIsArray,
   ArrayPrototypeJoin,
-  JSONStringify,
   MapPrototypeGet,
   MapPrototypeSet,
   NumberIsFinite,
-  NumberIsInteger,
   ObjectDefineProperty,
   ObjectFreeze,
   ObjectHasOwn,
   ObjectKeys,
-  ObjectPrototypeIsPrototypeOf,
   PromisePrototypeThen,
   Proxy,
-  RangeError,
   SafeMap,
   SafeWeakMap,
   String,
-  StringPrototypeCharCodeAt,
   StringPrototypeIndexOf,
   StringPrototypeStartsWith,
   SymbolFor,
   SymbolToStringTag,
   TypeError,
-  TypeErrorPrototype,
   WeakMapPrototypeGet,
   WeakMapPrototypeSet,
 } = primordials;
-
-const ops = core.ops;
-const FAILURE = 33; // "!"
-
-function decode(answer) {
-  if (StringPrototypeCharCodeAt(answer, 0) === FAILURE) {
-    throw toolError(answer);
-  }
-  return fromJson(answer);
-}
-
-// Maximum characters of a name or a word in a query to the host, which copies it before checking it.
-const MAX_WORD = 2 ** 16;
-
-// A query to the host as JSON text.
-function question(fields) {
-  const keys = ObjectKeys(fields);
-  for (let index = 0; index < keys.length; index++) {
-    const word = fields[keys[index]];
-    if (typeof word === "string" && word.length > MAX_WORD) {
-      throw new RangeError(`${keys[index]} has ${word.length} characters, at most ${MAX_WORD} here`);
-    }
-  }
-  return JSONStringify(fields);
-}
-
-// The arguments as JSON text; empty if there are none.
-function encodeArguments(args) {
-  if (args === undefined || args === null) {
-    return "";
-  }
-  return toArguments(args) ?? `"a ${typeof args}"`;
-}
-
-// The result of `make` for an argument. If JSON cannot represent it, the call of `server` and `tool` fails with that
-// error.
-export function orInvalid(server, tool, make) {
-  try {
-    return make();
-  } catch (error) {
-    if (core.isNativeError(error) && ObjectPrototypeIsPrototypeOf(TypeErrorPrototype, error)) {
-      throw new McpToolError(error.message, { __proto__: null, server, tool, code: "INVALID_ARGUMENTS" });
-    }
-    throw error;
-  }
-}
-
-// The same for a call that throws.
-function argumentsOf(server, tool, args) {
-  return orInvalid(server, tool, () => encodeArguments(args));
-}
-
-export function name(what, value) {
-  if (typeof value !== "string") {
-    throw new TypeError(`${what} must be a string: ${typeof value}`);
-  }
-  return value;
-}
 
 // --- options of a call -----------------------------------------------------------------------
 
@@ -363,108 +300,6 @@ export function clearServers() {
     delete globalThis[names[index]];
   }
   serverNames = [];
-}
-
-// --- blocking calls ---------------------------------------------------------------------------
-
-// The host reads `max_parallel` as 32 bits.
-const MAX_PARALLEL = 2 ** 32 - 1;
-
-// A wrong value in an error message: a number as it is, other values as their type.
-function shown(value) {
-  return typeof value === "number" ? String(value) : `a ${typeof value}`;
-}
-
-function refused(message) {
-  return { ok: false, error: { code: "INVALID_ARGUMENTS", message } };
-}
-
-// One call in the form that the host reads, or the refusal that the script receives for it.
-function request(call) {
-  if (call === null || typeof call !== "object") {
-    return refused("expected {server, tool, args}");
-  }
-  const { server, tool } = call;
-  if (typeof server !== "string" || typeof tool !== "string") {
-    return refused("`server` and `tool` must be strings");
-  }
-  try {
-    return { __proto__: null, server, tool, arguments: encodeArguments(call.args ?? call.arguments) };
-  } catch (error) {
-    return refused(`${error?.message ?? error}`);
-  }
-}
-
-// Appends to an array of this file. A push would call a setter that the guest defined on Array.prototype.
-function append(list, value) {
-  ObjectDefineProperty(list, list.length, {
-    __proto__: null,
-    value,
-    writable: true,
-    enumerable: true,
-    configurable: true,
-  });
-}
-
-// Sends requests, at most `maxParallel` at the same time, and waits for all answers. Throws if the run has no calls
-// left.
-function send(requests, maxParallel) {
-  // A toJSON that the guest defined must not be called instead.
-  ObjectDefineProperty(requests, "toJSON", { __proto__: null, value: undefined });
-  const batch = { __proto__: null, calls: requests, maxParallel };
-  const answers = requests.length === 0 ? [] : decode(ops.op_cx_call_blocking(JSONStringify(batch)));
-  for (let index = 0; index < answers.length; index++) {
-    if (ObjectHasOwn(answers[index], "result")) {
-      remember(answers[index].result);
-    }
-  }
-  return answers;
-}
-
-// The option `max_parallel`; undefined if there is none.
-function maxParallel(options) {
-  if (options !== undefined && options !== null && typeof options !== "object") {
-    throw new TypeError(`call_tools takes its options as an object, as in { max_parallel: 5 }: a ${typeof options}`);
-  }
-  checkKeys("the options of call_tools", options);
-  const keys = options === undefined || options === null ? [] : ObjectKeys(options);
-  for (let index = 0; index < keys.length; index++) {
-    if (keys[index] !== "max_parallel" && keys[index] !== "maxParallel") {
-      throw new TypeError(`call_tools has no option \`${keys[index]}\`: expected \`max_parallel\``);
-    }
-  }
-  const max = options?.max_parallel ?? options?.maxParallel ?? undefined;
-  if (max !== undefined && !(NumberIsInteger(max) && max >= 1 && max <= MAX_PARALLEL)) {
-    throw new TypeError(`max_parallel must be a whole number from 1 to ${MAX_PARALLEL}: ${shown(max)}`);
-  }
-  return max;
-}
-
-// Every call is checked before the first one is sent.
-function call_tools(calls, options) {
-  if (!ArrayIsArray(calls)) {
-    throw new TypeError("call_tools takes an array of {server, tool, args}");
-  }
-  const requests = [];
-  for (let index = 0; index < calls.length; index++) {
-    const one = request(calls[index]);
-    if (ObjectHasOwn(one, "ok")) {
-      throw new TypeError(`call_tools: nothing was sent, because of call ${index}: ${one.error.message}`);
-    }
-    append(requests, one);
-  }
-  return send(requests, maxParallel(options));
-}
-
-function call_tool(server, tool, args, options) {
-  if (options !== undefined && options !== null) {
-    // Nothing can end a call for which the script's thread waits.
-    return refused(
-      "call_tool blocks and takes no options: write `await tools.server.tool(args, { signal, timeoutMs })`",
-    );
-  }
-  const one = request({ __proto__: null, server, tool, args });
-  return ObjectHasOwn(one, "ok") ? one : send([one])[0];
 }
 
 // --- discovery --------------------------------------------------------------------------------

@@ -3,7 +3,8 @@
 import { primordials } from "ext:core/mod.js";
 import { checkKeys } from "ext:cx/21_text_guards.js";
 import { toJson } from "ext:cx/30_json.js";
-import { name, orInvalid, query } from "ext:cx/50_tools.js";
+import { name, orInvalid } from "ext:cx/46_encoding.js";
+import { query } from "ext:cx/50_tools.js";
 
 const { ArrayIsArray, ObjectDefineProperty, ObjectFreeze, TypeError } = primordials;
 

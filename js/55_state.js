@@ -3,7 +3,8 @@
 import { primordials } from "ext:core/mod.js";
 import { fromJson, toJson } from "ext:cx/30_json.js";
 import { McpToolError } from "ext:cx/40_errors.js";
-import { name, orInvalid, query } from "ext:cx/50_tools.js";
+import { name, orInvalid } from "ext:cx/46_encoding.js";
+import { query } from "ext:cx/50_tools.js";
 
 const {
   MapPrototypeDelete,

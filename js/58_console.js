@@ -3,26 +3,25 @@
 
 import { core, primordials } from "ext:core/mod.js";
 import { readClock } from "ext:cx/06_clock.js";
-import { clip, makeList, MAX_CHARACTERS, numberText, push, quote, spaces, widthOf } from "ext:cx/31_text.js";
-import {
-  hasProxyPrototype,
-  isFunctionKind,
-  KEYS_ENUMERABLE,
-  KIND_ARRAY,
-  KIND_MAP,
-  KIND_PROXY,
-  KIND_SET,
-  kindOf,
-  read,
-} from "ext:cx/32_objects.js";
+import { clip, makeList, numberText, push } from "ext:cx/31_text.js";
+import { hasProxyPrototype, isFunctionKind, KIND_ARRAY, KIND_PROXY, kindOf, read } from "ext:cx/32_objects.js";
 import { beginInspection, inspectIn, isSpentIn } from "ext:cx/35_inspect.js";
 import { toLooseJson } from "ext:cx/30_json.js";
+import {
+  cellOf,
+  cellValue,
+  isObject,
+  makeColumn,
+  namesOf,
+  ordered,
+  renderTable,
+  rowsOf,
+  withoutProxy,
+} from "ext:cx/57_tables.js";
 
 const {
   ErrorCaptureStackTrace,
-  MapIteratorPrototypeNext,
   MapPrototypeDelete,
-  MapPrototypeEntries,
   MapPrototypeGet,
   MapPrototypeGetSize,
   MapPrototypeHas,
@@ -30,8 +29,6 @@ const {
   MathMax,
   MathMin,
   MathRound,
-  Number,
-  NumberIsInteger,
   NumberParseFloat,
   NumberParseInt,
   NumberPrototypeToFixed,
@@ -39,18 +36,12 @@ const {
   ObjectDefineProperty,
   ObjectHasOwn,
   ObjectKeys,
-  ReflectApply,
-  ReflectGetOwnPropertyDescriptor,
   SafeMap,
-  SetIteratorPrototypeNext,
-  SetPrototypeGetSize,
-  SetPrototypeValues,
   String,
   StringPrototypeCharCodeAt,
   StringPrototypeIndexOf,
   StringPrototypeRepeat,
   StringPrototypeSlice,
-  SymbolIterator,
   SymbolToStringTag,
   TypeError,
   TypedArrayPrototypeGetBuffer,
@@ -65,8 +56,6 @@ const MAX_PRINTED = 2 ** 22;
 const MAX_GROUPS = 64;
 // Maximum number of columns; a wider table is not readable.
 const MAX_COLUMNS = 100;
-// Maximum number of rows: more than fit into a run's output by default.
-const MAX_ROWS = 10_000;
 
 const DEBUG = 0;
 const INFO = 1;
@@ -112,8 +101,6 @@ function print(level, text) {
 }
 
 // --- Arguments ------------------------------------------------------------------------------------------------------
-
-const isObject = (value) => value !== null && (typeof value === "object" || typeof value === "function");
 
 // `String(value)`, or a description of a value that has no text.
 function textOf(context, value) {
@@ -209,192 +196,6 @@ function printArguments(level, args) {
 
 function label(value) {
   return typeof value === "string" ? value : String(value);
-}
-
-// --- Tables ---------------------------------------------------------------------------------------------------------
-
-function cellOf(context, value) {
-  if (typeof value === "string") {
-    return quote(context, value.length > 10_000 ? `${StringPrototypeSlice(value, 0, 10_000)}...` : value);
-  }
-  return inspectIn(context, value);
-}
-
-// A property of a row, without running its getter.
-function cellValue(context, row, key) {
-  const descriptor = ReflectGetOwnPropertyDescriptor(row, key);
-  if (descriptor === undefined) {
-    return cellOf(context, read(row, key));
-  }
-  return ObjectHasOwn(descriptor, "value") ? cellOf(context, descriptor.value) : "[Getter]";
-}
-
-function withoutProxy(value) {
-  let target = value;
-  while (isObject(target) && kindOf(target) === KIND_PROXY) {
-    target = core.ops.op_cx_details(target)[0];
-  }
-  return target;
-}
-
-function namesOf(value) {
-  const keys = core.ops.op_cx_keys(value, KEYS_ENUMERABLE);
-  const names = makeList();
-  for (let index = 0; index < keys.length; index++) {
-    if (typeof keys[index] !== "symbol") {
-      push(names, `${keys[index]}`);
-    }
-  }
-  return names;
-}
-
-// The rows of a table: their names, and their values or the entries of a map.
-function rowsOf(data) {
-  const kind = kindOf(data);
-  const rows = {
-    __proto__: null,
-    index: "(iter idx)",
-    names: makeList(),
-    values: makeList(),
-    isMap: false,
-    missing: 0,
-  };
-  const put = (value) => {
-    push(rows.names, `${rows.names.length}`);
-    push(rows.values, value);
-  };
-  if (kind === KIND_MAP) {
-    rows.isMap = true;
-    const iterator = MapPrototypeEntries(data);
-    for (let step = MapIteratorPrototypeNext(iterator); !step.done; step = MapIteratorPrototypeNext(iterator)) {
-      if (rows.names.length === MAX_ROWS) {
-        rows.missing = MapPrototypeGetSize(data) - MAX_ROWS;
-        break;
-      }
-      put(step.value);
-    }
-    return rows;
-  }
-  if (kind === KIND_SET) {
-    const iterator = SetPrototypeValues(data);
-    for (let step = SetIteratorPrototypeNext(iterator); !step.done; step = SetIteratorPrototypeNext(iterator)) {
-      if (rows.names.length === MAX_ROWS) {
-        rows.missing = SetPrototypeGetSize(data) - MAX_ROWS;
-        break;
-      }
-      put(step.value);
-    }
-    return rows;
-  }
-  const iterate = kind === KIND_ARRAY ? undefined : read(data, SymbolIterator);
-  if (typeof iterate === "function") {
-    const iterator = ReflectApply(iterate, data, []);
-    for (;;) {
-      const step = iterator.next();
-      if (step.done) {
-        return rows;
-      }
-      if (rows.names.length === MAX_ROWS) {
-        rows.missing = 1;
-        return rows;
-      }
-      put(step.value);
-    }
-  }
-  rows.index = "(idx)";
-  const names = namesOf(data);
-  for (let index = 0; index < names.length; index++) {
-    if (index === MAX_ROWS) {
-      rows.missing = names.length - MAX_ROWS;
-      break;
-    }
-    const descriptor = ReflectGetOwnPropertyDescriptor(data, names[index]);
-    push(rows.names, names[index]);
-    push(rows.values, descriptor !== undefined && ObjectHasOwn(descriptor, "value") ? descriptor.value : undefined);
-  }
-  return rows;
-}
-
-// The array index that V8 orders before other names, or -1.
-function indexOfName(name) {
-  const number = name.length <= 10 ? Number(name) : -1;
-  return NumberIsInteger(number) && number >= 0 && `${number}` === name ? number : -1;
-}
-
-// The columns in the order of an object's properties, indices first, or in the requested order.
-function ordered(columns, isAsked) {
-  const list = makeList();
-  const named = makeList();
-  const iterator = MapPrototypeEntries(columns);
-  for (let step = MapIteratorPrototypeNext(iterator); !step.done; step = MapIteratorPrototypeNext(iterator)) {
-    const column = step.value[1];
-    const index = isAsked ? -1 : indexOfName(column.name);
-    if (index === -1) {
-      push(named, column);
-      continue;
-    }
-    let position = list.length++;
-    while (position > 0 && indexOfName(list[position - 1].name) > index) {
-      list[position] = list[position - 1];
-      position--;
-    }
-    list[position] = column;
-  }
-  for (let index = 0; index < named.length; index++) {
-    push(list, named[index]);
-  }
-  return list;
-}
-
-function makeColumn(name) {
-  return { __proto__: null, name, cells: { __proto__: null } };
-}
-
-function renderTable(columns, rowCount) {
-  let rule = "";
-  const widths = makeList();
-  const toTheRight = makeList();
-  for (let index = 0; index < columns.length; index++) {
-    const { name, cells } = columns[index];
-    let width = widthOf(name);
-    let isInteger = true;
-    for (let row = 0; row < rowCount; row++) {
-      const cell = cells[row] ?? "";
-      width = MathMax(width, widthOf(cell));
-      isInteger &&= NumberIsInteger(Number(cell));
-    }
-    push(widths, width);
-    push(toTheRight, isInteger);
-    rule += (index === 0 ? "" : "\0") + StringPrototypeRepeat("\u2500", width + 2);
-  }
-  const ruleWith = (left, middle, right) => {
-    let line = left;
-    let start = 0;
-    for (let index = 0; index < columns.length; index++) {
-      line += StringPrototypeSlice(rule, start, start + widths[index] + 2);
-      line += index === columns.length - 1 ? right : middle;
-      start += widths[index] + 3;
-    }
-    return line;
-  };
-  const line = (textAt, isHeader) => {
-    let text = "\u2502 ";
-    for (let index = 0; index < columns.length; index++) {
-      const cell = textAt(index);
-      const padding = spaces(MathMax(widths[index] - widthOf(cell), 0));
-      text += !isHeader && toTheRight[index] ? padding + cell : cell + padding;
-      text += index === columns.length - 1 ? " \u2502" : " \u2502 ";
-    }
-    return text;
-  };
-  let text = `${ruleWith("\u250c", "\u252c", "\u2510")}\n${line((index) => columns[index].name, true)}\n` +
-    `${ruleWith("\u251c", "\u253c", "\u2524")}\n`;
-  let row = 0;
-  for (; row < rowCount && text.length < MAX_CHARACTERS; row++) {
-    text += `${line((index) => columns[index].cells[row] ?? "", false)}\n`;
-  }
-  text += ruleWith("\u2514", "\u2534", "\u2518");
-  return { __proto__: null, text, rows: row };
 }
 
 function table(data, properties) {

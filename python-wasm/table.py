@@ -56,6 +56,7 @@ def _parts() -> dict:
         "http": lambda: http.client.HTTPConnection("localhost").connect(),
         "io": lambda: open("/home/file"),
         "os": lambda: os.system,
+        "pdb": lambda: __import__("pdb").set_trace(),
         "pathlib": lambda: __import__("pathlib").Path("/home/file").read_text(),
         "signal": lambda: signal.alarm,
         "socket": socket.socket,

@@ -307,7 +307,7 @@ pub use tools::{
     RequestContext, ResourceUpdates, SavedScript, Schema, ScriptCaller, SentRequest, ServerDetails,
     ServerFailure, ServerFailureKind, ServerRequest, SkillChange, StoredScript, Tool, ToolChange,
     ToolDefinition, ToolDispatcher, ToolError, ToolErrorCode, ToolKind, ToolList, ToolMode, ToolRequest,
-    ToolResult, ToolRules, TraceContext, UnknownLanguage, UnmatchedPattern,
+    ToolResult, ToolRules, TraceContext, UnknownLanguage, UnmatchedPattern, UnsavedScript,
 };
 /// The crate of the addresses of servers.
 #[cfg(feature = "mcp")]

@@ -1,4 +1,4 @@
-//! Finds code inside a Markdown fence, for both languages. `python-wasm/guest/cx_guest/source.py` does the same for
+//! Finds code inside a Markdown fence, for both languages. `python-wasm/guest/cx_guest/fences.py` does the same for
 //! the interpreter.
 
 use crate::tools::Language;

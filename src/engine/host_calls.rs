@@ -150,9 +150,9 @@ impl RunHost for ExecutionContext {
         };
         match &request {
             Ok(Query::Timer { delay }) => self.timer(tape, *delay).boxed(),
-            // The answers tell the script nothing, so they are not recorded. Neither is the end of a call: what its
-            // script got instead of an answer is.
-            Ok(Query::Progress { .. } | Query::CancelCall { .. }) => {
+            // The answers tell the script nothing, so they are not recorded. Neither are the end of a call and the time
+            // for its answer: what its script got instead of an answer is.
+            Ok(Query::Progress { .. } | Query::CancelCall { .. } | Query::LimitCall { .. }) => {
                 answer_query(self, request, text.len()).boxed()
             }
             // Python's files are in the interpreter, and a replay makes the same ones.
@@ -345,6 +345,10 @@ async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<
         }
         Query::CancelCall { id } => {
             context.end_call(id);
+            Ok(Value::Null)
+        }
+        Query::LimitCall { id, timeout_ms } => {
+            context.limit_call(id, timeout_ms);
             Ok(Value::Null)
         }
         Query::Timer { .. } => Err(ToolError::new(

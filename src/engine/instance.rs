@@ -37,14 +37,15 @@ pub(crate) trait Engine: Send + Sync + Sized + 'static {
     #[cfg(all(feature = "process", target_os = "linux"))]
     fn begin_forked(&self) {}
 
-    /// Replaces the random numbers of an instance that was made before its process was forked, and that the other process
-    /// has, too. Called on the instance's thread, before its run. An engine without random numbers has nothing to do.
+    /// Makes an instance ready that was made before its process was forked: replaces the random numbers that the other
+    /// process has, too, and uses the memory that a run will use, because the first use of each page takes time. Called
+    /// on the instance's thread, before it is known what its run is.
     ///
     /// # Errors
     ///
     /// Why that failed, as text. The instance must not be used then.
     #[cfg(all(feature = "process", target_os = "linux"))]
-    fn reseed(&self, _instance: &mut Self::Instance) -> impl Future<Output = Result<(), String>> {
+    fn renew(&self, _instance: &mut Self::Instance) -> impl Future<Output = Result<(), String>> {
         std::future::ready(Ok(()))
     }
 

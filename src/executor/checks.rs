@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use super::core::Executor;
 use crate::error::Error;
 use crate::run::context::Purpose;
-use crate::run::finding::{Checked, Finding};
+use crate::run::finding::Checked;
 use crate::run::observer::Observation;
 use crate::run::result::Outcome;
 use crate::run::script::Script;
@@ -71,9 +71,7 @@ impl Executor {
         let result = self.perform(script, grants, purpose, Observation::none(), None, cancel).await?;
         let mut checked = std::mem::take(&mut *found.lock());
         if let Outcome::Failed(error) = result.outcome {
-            let error = Finding::from(error);
-            let at = checked.findings.partition_point(|finding| finding.location() < error.location());
-            checked.findings.insert(at, error);
+            checked.add_error(error);
         }
         Ok(checked)
     }

@@ -1,4 +1,4 @@
-//! Runs that scripts start: stored scripts that a run calls.
+//! Runs that scripts start: stored scripts that a run calls, and checks of those that it would save.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -30,7 +30,10 @@ pub(super) struct Parts {
 
 /// What runs the stored scripts that runs call, with `parts`: `None` once the executor is dropped.
 pub(super) fn runner(parts: impl Fn() -> Option<Parts> + Send + Sync + 'static) -> NestedRunner {
-    Arc::new(move |script, caller| run(parts(), script, caller).boxed())
+    Arc::new(move |script, purpose, caller| match purpose {
+        Purpose::Run => run(parts(), script, caller).boxed(),
+        Purpose::Check { .. } => check(parts(), script, purpose, caller).boxed(),
+    })
 }
 
 async fn run(
@@ -45,7 +48,7 @@ async fn run(
     let observed = parts.observers.start(&script, language, &limits, grants, &parts.runtime).await;
     let result = match observed.refusal() {
         Some(refusal) => Ok(refused(refusal)),
-        None => perform(&parts, script, caller, observed.observation().clone()).await,
+        None => perform(&parts, script, Purpose::Run, caller, observed.observation().clone()).await,
     };
     counted.record(&result);
     observed.finish(result.as_ref().map_err(|error| match error {
@@ -55,9 +58,21 @@ async fn run(
     result
 }
 
+/// Checks a script. As nothing of it is run, it is not counted among the runs, and observers do not see it.
+async fn check(
+    parts: Option<Parts>,
+    script: Script,
+    purpose: Purpose,
+    caller: Arc<ExecutionContext>,
+) -> Result<ExecuteResult, Error> {
+    let parts = parts.ok_or(Error::Closed)?;
+    perform(&parts, script, purpose, caller, Observation::none()).await
+}
+
 async fn perform(
     parts: &Parts,
     script: Script,
+    purpose: Purpose,
     caller: Arc<ExecutionContext>,
     observation: Observation,
 ) -> Result<ExecuteResult, Error> {
@@ -90,7 +105,7 @@ async fn perform(
             cancel,
             queued,
             engine_start_time,
-            ..caller.nested_environment(Purpose::Run, limits)
+            ..caller.nested_environment(purpose, limits)
         },
         reply,
         permit: Box::new(permit),

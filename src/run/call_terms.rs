@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::run::ledger::RecordId;
@@ -25,16 +27,20 @@ pub(crate) struct CallTerms {
 impl CallTerms {
     /// The terms as a guest writes them: zero for none.
     pub(crate) fn from_guest(id: u64, timeout_ms: f64) -> Self {
-        let timeout = (timeout_ms > 0.0).then(|| {
-            let longest = MAX_TIMEOUT.as_secs_f64();
-            Duration::from_secs_f64((timeout_ms / 1_000.0).min(longest))
-        });
-        Self { id: (id > 0).then_some(id), timeout }
+        Self { id: (id > 0).then_some(id), timeout: bounded(timeout_ms) }
     }
 
     pub(super) fn is_none(self) -> bool {
         self.id.is_none() && self.timeout.is_none()
     }
+}
+
+/// The time for an answer as a guest writes it, in milliseconds: zero for none.
+fn bounded(timeout_ms: f64) -> Option<Duration> {
+    (timeout_ms > 0.0).then(|| {
+        let longest = MAX_TIMEOUT.as_secs_f64();
+        Duration::from_secs_f64((timeout_ms / 1_000.0).min(longest))
+    })
 }
 
 /// The unfinished calls of a run that its script can end, by the guest's numbers for them. There are never more than
@@ -43,20 +49,30 @@ impl CallTerms {
 pub(in crate::run) struct EndableCalls(Mutex<HashMap<u64, Endable>>);
 
 struct Endable {
-    /// Cancelled when the script ends the call.
-    ended: CancellationToken,
+    end: Arc<CallEnd>,
     /// The call's record, from the moment at which it has one.
     record: Option<RecordId>,
+}
+
+/// What ends a call before it has an answer.
+#[derive(Default)]
+struct CallEnd {
+    /// Cancelled when the script ends the call.
+    ended: CancellationToken,
+    /// When the time for the answer is over, and how long it is.
+    deadline: Mutex<Option<(Instant, Duration)>>,
+    /// Notified when the deadline is set after the call has begun.
+    limited: Notify,
 }
 
 impl EndableCalls {
     /// # Errors
     ///
     /// `InvalidArguments` if the number is in use.
-    fn insert(&self, id: u64, ended: &CancellationToken) -> Result<(), ToolError> {
+    fn insert(&self, id: u64, end: &Arc<CallEnd>) -> Result<(), ToolError> {
         match self.0.lock().entry(id) {
             Entry::Vacant(entry) => {
-                entry.insert(Endable { ended: ended.clone(), record: None });
+                entry.insert(Endable { end: Arc::clone(end), record: None });
                 Ok(())
             }
             Entry::Occupied(_) => Err(ToolError::new(
@@ -80,20 +96,30 @@ impl EndableCalls {
     pub(super) fn end(&self, id: u64) -> Option<RecordId> {
         let mut calls = self.0.lock();
         let call = calls.get_mut(&id)?;
-        let (ended, record) = (call.ended.clone(), call.record.take());
+        let (end, record) = (Arc::clone(&call.end), call.record.take());
         drop(calls);
-        ended.cancel();
+        end.ended.cancel();
         record
+    }
+
+    /// Gives the call with this number so much time for its answer from now on, if it is unfinished and has no time
+    /// yet.
+    pub(super) fn limit(&self, id: u64, timeout_ms: f64) {
+        let Some(timeout) = bounded(timeout_ms) else { return };
+        let Some(end) = self.0.lock().get(&id).map(|call| Arc::clone(&call.end)) else { return };
+        let mut deadline = end.deadline.lock();
+        if deadline.is_none() {
+            *deadline = Some((Instant::now() + timeout, timeout));
+        }
+        drop(deadline);
+        end.limited.notify_waiters();
     }
 }
 
 /// The terms of an unfinished call.
 pub(super) struct TermsInForce {
     pub(super) id: Option<u64>,
-    /// Cancelled when the script ends the call.
-    ended: CancellationToken,
-    /// When the time for the answer is over, and how long it is.
-    deadline: Option<(Instant, Duration)>,
+    end: Arc<CallEnd>,
     /// The call's record, from the moment at which it has one.
     pub(super) record: Mutex<Option<RecordId>>,
     /// The server and the tool, as the script has written them until they are found.
@@ -105,23 +131,23 @@ impl TermsInForce {
     ///
     /// `InvalidArguments` if the script has an unfinished call with the same number.
     pub(super) fn begin(terms: CallTerms, calls: &EndableCalls) -> Result<Self, ToolError> {
-        let ended = CancellationToken::new();
-        if let Some(id) = terms.id {
-            calls.insert(id, &ended)?;
-        }
         let deadline = terms.timeout.map(|timeout| (Instant::now() + timeout, timeout));
-        Ok(Self { id: terms.id, ended, deadline, record: Mutex::default(), tool: Mutex::default() })
+        let end = Arc::new(CallEnd { deadline: Mutex::new(deadline), ..CallEnd::default() });
+        if let Some(id) = terms.id {
+            calls.insert(id, &end)?;
+        }
+        Ok(Self { id: terms.id, end, record: Mutex::default(), tool: Mutex::default() })
     }
 
     /// Completes with the call's error when the script ends the call.
     pub(super) async fn ended(&self) -> ToolError {
-        self.ended.cancelled().await;
+        self.end.ended.cancelled().await;
         ToolError::new(ToolErrorCode::Cancelled, "the script has ended the call")
     }
 
     /// Completes with the call's error when the time is over that the script gave it.
     pub(super) async fn too_late(&self) -> ToolError {
-        let Some((deadline, timeout)) = self.deadline else { return std::future::pending().await };
+        let (deadline, timeout) = self.deadline().await;
         tokio::time::sleep_until(deadline.into()).await;
         let message =
             format!("no answer within the {} ms that the script gave the call", timeout.as_millis());
@@ -129,6 +155,19 @@ impl TermsInForce {
         match self.tool.lock().as_ref() {
             Some((server, tool)) => error.for_tool(server, tool),
             None => error,
+        }
+    }
+
+    /// When the time for the answer is over, and how long it is. Completes when there is one.
+    async fn deadline(&self) -> (Instant, Duration) {
+        loop {
+            // Before the deadline is read, so that one which is set meanwhile is not missed.
+            let limited = self.end.limited.notified();
+            let deadline = *self.end.deadline.lock();
+            match deadline {
+                Some(deadline) => return deadline,
+                None => limited.await,
+            }
         }
     }
 }

@@ -1,9 +1,9 @@
 //! A script's call of a tool, from the name that the script writes to the value that it receives.
 //!
 //! In this order: the call is counted (`held`), its tool is found and the policy applied (`resolve`), hooks see it
-//! (`received`), its arguments are checked (`arguments`), a dry run plans it, and else it is sent (`send`) to the
-//! tool's server (`dispatch`). Requests for resources and prompts (`requests`), and those of `fetch`, pass the same
-//! steps but those about tools.
+//! (`received`), its arguments are checked (`arguments`), a script that it would store is compiled (`run::nested`), a
+//! dry run plans it, and else it is sent (`send`) to the tool's server (`dispatch`). Requests for resources and prompts
+//! (`requests`), and those of `fetch`, pass the same steps but those about tools.
 
 mod addresses;
 mod alone;
@@ -87,6 +87,12 @@ impl ExecutionContext {
         }
     }
 
+    /// Gives the unfinished call for which the guest has this number so much time for its answer from now on. Without
+    /// such a call it does nothing, and a call that has a time keeps it.
+    pub(crate) fn limit_call(&self, id: u64, timeout_ms: f64) {
+        self.endable_calls.limit(id, timeout_ms);
+    }
+
     pub(super) async fn call_tool(
         &self,
         held: &HeldCall,
@@ -131,7 +137,12 @@ impl ExecutionContext {
         if !in_force.permits(call.server, call.tool) {
             return Err(denied(call.server, call.tool));
         }
-        let is_ordinary = resolved.kind() == ToolKind::Ordinary;
+        let kind = resolved.kind();
+        if kind == ToolKind::ScriptChange {
+            let checked = held.context().check_unsaved(&resolved, &arguments).await;
+            checked.map_err(|error| error.for_tool(call.server, call.tool))?;
+        }
+        let is_ordinary = kind == ToolKind::Ordinary;
         // A call of a saved script is not checked itself: the calls that the script makes are.
         let mut reason = if is_ordinary { check_addresses(held, &in_force, call, &arguments)? } else { None };
         if self.script.is_dry_run || in_force.may_ask() || !is_ordinary {

@@ -111,6 +111,15 @@ impl fmt::Display for FindingCode {
     }
 }
 
+impl Checked {
+    /// Adds the error with which the check ended, at its location.
+    pub(crate) fn add_error(&mut self, error: ScriptError) {
+        let error = Finding::from(error);
+        let at = self.findings.partition_point(|finding| finding.location() < error.location());
+        self.findings.insert(at, error);
+    }
+}
+
 impl Finding {
     /// A finding about a part of a source.
     pub(crate) fn at(

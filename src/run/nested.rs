@@ -4,6 +4,8 @@
 //! state, language models and permits for calls in flight, and has what is left of its caller's time. In a trace it is
 //! a child of the call. Its calls also count at every caller above it. It ends at the latest with its caller.
 
+mod unsaved;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +15,7 @@ use tokio::sync::Semaphore;
 
 use crate::error::Error;
 use crate::json::Json;
-use crate::run::context::{ExecutionContext, over};
+use crate::run::context::{ExecutionContext, Purpose, over};
 use crate::run::limits::Limits;
 use crate::run::result::{ErrorCode, ExecuteResult, Outcome, Output, ScriptError};
 use crate::run::script::{Language, Script};
@@ -31,9 +33,11 @@ const MAX_AT_ONCE: usize = 8;
 /// Maximum characters of the message of a stored script's error.
 const MAX_MESSAGE: usize = 4_000;
 
-/// Starts a run for the context that calls it, and returns its result.
+/// Starts a run, or a check, for the context that calls it, and returns its result.
 pub(crate) type NestedRunner = Arc<
-    dyn Fn(Script, Arc<ExecutionContext>) -> BoxFuture<'static, Result<ExecuteResult, Error>> + Send + Sync,
+    dyn Fn(Script, Purpose, Arc<ExecutionContext>) -> BoxFuture<'static, Result<ExecuteResult, Error>>
+        + Send
+        + Sync,
 >;
 
 /// Bounds how many stored scripts of one run run at once. Each depth has its own permits, so that a script never waits
@@ -81,6 +85,20 @@ impl ExecutionContext {
         trace: Option<TraceContext>,
     ) -> Result<Json, ToolError> {
         let name = visible_preview(&stored.name, 80);
+        match self.perform_stored(&name, stored, Purpose::Run, trace).await? {
+            Outcome::Returned(value) => Ok(value),
+            Outcome::Failed(error) => Err(failure(&name, &error)),
+        }
+    }
+
+    /// Runs or checks a stored script within what is left of this run's limits.
+    async fn perform_stored(
+        self: &Arc<Self>,
+        name: &str,
+        stored: StoredScript,
+        purpose: Purpose,
+        trace: Option<TraceContext>,
+    ) -> Result<Outcome, ToolError> {
         let Some(runner) = self.environment.nested.clone() else {
             let message = format!("`{name}` cannot be run here: this call has no engine");
             return Err(ToolError::new(ToolErrorCode::ToolDenied, message));
@@ -94,11 +112,11 @@ impl ExecutionContext {
         };
         // The semaphore is never closed; an error would only mean that the run is over.
         let _slot = slots.acquire().await.map_err(|_closed| over())?;
-        let limits = self.limits_left(&name)?;
-        let mut script = self.nested_script(&name, stored, limits);
+        let limits = self.limits_left(name)?;
+        let mut script = self.nested_script(name, stored, limits);
         // Without spans there is only the client's trace context.
         script.trace = trace.or_else(|| self.script.trace.clone());
-        let result = runner(script, Arc::clone(&self)).await.map_err(|error| match error {
+        let result = runner(script, purpose, Arc::clone(self)).await.map_err(|error| match error {
             Error::Closed => over(),
             // What a panic says is for the log: scripts are not trusted.
             Error::WorkerLost { message } => {
@@ -109,14 +127,7 @@ impl ExecutionContext {
                 ToolError::new(ToolErrorCode::UpstreamUnavailable, format!("`{name}` was not run: {other}"))
             }
         })?;
-        let outcome = {
-            let mut ledger = self.ledger.lock();
-            ledger.absorb(result)
-        };
-        match outcome {
-            Outcome::Returned(value) => Ok(value),
-            Outcome::Failed(error) => Err(failure(&name, &error)),
-        }
+        Ok(self.ledger.lock().absorb(result))
     }
 
     /// The rest of this run's limits.
@@ -166,23 +177,27 @@ impl ExecutionContext {
 
 /// The error of a call of a stored script that has failed.
 fn failure(name: &str, error: &ScriptError) -> ToolError {
-    let code = match error.code {
-        ErrorCode::Timeout | ErrorCode::CpuLimit => ToolErrorCode::ToolTimeout,
-        ErrorCode::Cancelled => ToolErrorCode::Cancelled,
-        ErrorCode::QueueFull => ToolErrorCode::QueueFull,
-        ErrorCode::MaxToolCallsExceeded => ToolErrorCode::MaxToolCallsExceeded,
-        ErrorCode::ResultTooLarge => ToolErrorCode::ResultTooLarge,
-        _ => ToolErrorCode::ToolError,
-    };
     let at = error.line.map(|line| format!(" (line {line})")).unwrap_or_default();
     let message = format!(
         "the script `{name}` failed with {}{at}: {}",
         error.code,
         preview(&error.message, MAX_MESSAGE)
     );
-    let mut failed = ToolError::new(code, message);
+    let mut failed = ToolError::new(code_of_call(error.code), message);
     failed.retry_after = error.retry_after;
     failed
+}
+
+/// The code of a call whose stored script ended with `code`.
+const fn code_of_call(code: ErrorCode) -> ToolErrorCode {
+    match code {
+        ErrorCode::Timeout | ErrorCode::CpuLimit => ToolErrorCode::ToolTimeout,
+        ErrorCode::Cancelled => ToolErrorCode::Cancelled,
+        ErrorCode::QueueFull => ToolErrorCode::QueueFull,
+        ErrorCode::MaxToolCallsExceeded => ToolErrorCode::MaxToolCallsExceeded,
+        ErrorCode::ResultTooLarge => ToolErrorCode::ResultTooLarge,
+        _ => ToolErrorCode::ToolError,
+    }
 }
 
 #[cfg(test)]

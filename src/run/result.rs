@@ -236,6 +236,11 @@ impl ErrorCode {
             | Self::Cancelled => false,
         }
     }
+
+    /// Whether the script could not be compiled.
+    pub const fn is_of_compilation(self) -> bool {
+        matches!(self, Self::SyntaxError | Self::TranspileError)
+    }
 }
 
 impl fmt::Display for ErrorCode {

@@ -21,7 +21,9 @@ mod unchecked;
 mod values;
 mod work;
 
+use std::borrow::Cow;
 use std::collections::HashSet;
+use std::sync::OnceLock;
 
 use jsonschema::{PatternOptions, Retrieve, Uri, Validator};
 use serde_json::{Map, Value};
@@ -43,6 +45,9 @@ const MAX_SCHEMA_BYTES: usize = 256 << 10;
 /// patterns could take gigabytes.
 const MAX_PATTERN_BYTES: usize = 256 << 10;
 
+/// Maximum size of a schema whose tree is kept, in bytes: a tree takes some ten times the memory of its text.
+const MAX_KEPT_TREE_BYTES: usize = 8 << 10;
+
 /// Arguments with more values than this are checked only up to the first error, because the list of
 /// all errors has no bound.
 const MAX_VALUES_FOR_ALL_ERRORS: usize = 10_000;
@@ -61,8 +66,9 @@ pub(crate) struct ArgumentCheck {
     bounds: Bounds,
     /// Whether the schema has keywords whose errors contain lists of errors.
     has_alternatives: bool,
-    /// Parsed again only to explain an error.
     schema: Schema,
+    /// The schema as a tree, since it was first needed, if it is small.
+    small_tree: OnceLock<Value>,
 }
 
 impl ArgumentCheck {
@@ -94,7 +100,13 @@ impl ArgumentCheck {
                 let at = if location.is_empty() { String::new() } else { format!("at `{location}`: ") };
                 format!("{at}{}", preview_text(&error.masked().to_string()))
             })?;
-        Ok(Self { validator, bounds, has_alternatives: has_alternatives(&value), schema: schema.clone() })
+        Ok(Self {
+            validator,
+            bounds,
+            has_alternatives: has_alternatives(&value),
+            schema: schema.clone(),
+            small_tree: OnceLock::new(),
+        })
     }
 
     /// Returns `arguments` if they match the schema. Takes ownership because the check needs them
@@ -140,10 +152,7 @@ impl ArgumentCheck {
 
     /// Whether a check of the value takes a bounded time.
     fn allows(&self, value: &Value) -> bool {
-        let walk = || {
-            let schema = self.schema.to_value();
-            work::has_few_steps(SchemaView::root(&schema), value)
-        };
+        let walk = || work::has_few_steps(SchemaView::root(&self.tree()), value);
         self.bounds.allow(value, walk)
     }
 
@@ -154,7 +163,7 @@ impl ArgumentCheck {
         if !fields.values().any(Value::is_null) || !self.may_have_all_errors(arguments) {
             return false;
         }
-        let schema = self.schema.to_value();
+        let schema = self.tree();
         let required: HashSet<&str> = SchemaView::root(&schema).required().collect();
         let mut without = fields.clone();
         for error in self.validator.iter_errors(arguments) {
@@ -185,8 +194,7 @@ impl ArgumentCheck {
         } else {
             vec![self.validator.validate(arguments).err()?]
         };
-        // This text was compiled before, so it can be parsed.
-        let schema = self.schema.to_value();
+        let schema = self.tree();
         let budget = SuggestionBudget::of_message();
         (!errors.is_empty()).then(|| explain(errors, SchemaView::root(&schema), &budget))
     }
@@ -195,7 +203,15 @@ impl ArgumentCheck {
     fn may_have_all_errors(&self, arguments: &Value) -> bool {
         count_up_to(arguments, MAX_VALUES_FOR_ALL_ERRORS).is_some()
             && pointers_fit(arguments, MAX_POINTERS_FOR_ALL_ERRORS)
-            && work::has_small_errors(SchemaView::root(&self.schema.to_value()), arguments)
+            && work::has_small_errors(SchemaView::root(&self.tree()), arguments)
+    }
+
+    /// The schema as a tree. It is needed for arguments that do not match, and for those with unknown parts or nulls.
+    fn tree(&self) -> Cow<'_, Value> {
+        match self.schema.text().len() {
+            ..=MAX_KEPT_TREE_BYTES => Cow::Borrowed(self.small_tree.get_or_init(|| self.schema.to_value())),
+            _ => Cow::Owned(self.schema.to_value()),
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use super::error::{ToolError, ToolErrorCode};
 use super::resource_updates::ResourceUpdates;
 use super::result::ToolResult;
 use super::schema::Schema;
-use super::stored_script::{ScriptCaller, ToolKind};
+use super::stored_script::{Language, ScriptCaller, ToolKind, UnsavedScript};
 use super::trace_context::TraceContext;
 use crate::json::{Json, numbers};
 
@@ -447,6 +447,25 @@ pub trait ToolDispatcher: Send + Sync + 'static {
     /// What a call of a tool does. Must not block.
     fn kind(&self, _server: &str, _tool: &str) -> ToolKind {
         ToolKind::Ordinary
+    }
+
+    /// The script that a call of a tool of the kind [`ToolKind::ScriptChange`] would store, for a calling script in
+    /// `language`; `None`, as by default, if the call stores none.
+    ///
+    /// It is compiled before a person is asked to approve the call. If that fails, the call does, with all mistakes, and
+    /// nobody is asked.
+    ///
+    /// # Errors
+    ///
+    /// Why the call cannot succeed. Nobody is asked either.
+    fn unsaved_script(
+        &self,
+        _server: &str,
+        _tool: &str,
+        _arguments: &Map<String, Value>,
+        _language: Language,
+    ) -> Result<Option<UnsavedScript>, ToolError> {
+        Ok(None)
     }
 
     /// Calls a tool once. Never retries, because a call may have had effects.

@@ -59,7 +59,9 @@ pub use rules::ToolRules;
 pub use schema::Schema;
 pub use skill_pins::SkillChange;
 pub(crate) use stored_script::SCRIPTS_SERVER;
-pub use stored_script::{Language, SavedScript, ScriptCaller, StoredScript, ToolKind, UnknownLanguage};
+pub use stored_script::{
+    Language, SavedScript, ScriptCaller, StoredScript, ToolKind, UnknownLanguage, UnsavedScript,
+};
 pub use tool::{KnownServer, Tool};
 pub use trace_context::TraceContext;
 pub use unmatched::UnmatchedPattern;

@@ -164,6 +164,28 @@ impl StoredScript {
     }
 }
 
+/// A script that a call would store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnsavedScript {
+    /// The name that it would have.
+    pub name: String,
+    /// Its language.
+    pub language: Language,
+    /// Its source, as it would be stored.
+    pub source: String,
+    /// Lines of the source before those of the script's author, such as a front matter. The locations of mistakes are
+    /// the author's.
+    pub lines_before: u32,
+}
+
+impl UnsavedScript {
+    /// A script whose source is its author's.
+    pub fn new(name: impl Into<String>, language: Language, source: impl Into<String>) -> Self {
+        Self { name: name.into(), language, source: source.into(), lines_before: 0 }
+    }
+}
+
 /// Runs a stored script for the run that has called it.
 pub(crate) type RunStored =
     Arc<dyn Fn(StoredScript) -> BoxFuture<'static, Result<Json, ToolError>> + Send + Sync>;

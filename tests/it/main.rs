@@ -13,6 +13,8 @@ mod support;
 mod tools;
 mod upstream;
 
+/// The files of the guest half of Python.
+mod guest;
 /// Which types of other crates the public interface names.
 mod interface;
 /// The layers of the library, and the graph of its files.

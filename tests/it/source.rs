@@ -3,10 +3,16 @@
 //! It reads tokens and builds no syntax tree. That is enough for paths, because a path looks the same everywhere, and
 //! it needs no parser that has to know each new form of the language.
 
+/// The graph of modules.
+mod arrows;
+/// Tests of the reader.
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+pub(crate) use self::arrows::{cycles, graph};
 use crate::tidy::{files, root};
 
 /// One file of a crate, as a module.
@@ -80,63 +86,6 @@ fn declares_for_tests(text: &str, name: &str) -> bool {
             .take_while(|line| line.starts_with("#["))
             .any(|line| *line == "#[cfg(test)]")
     })
-}
-
-/// For each module, the modules whose items it names.
-pub(crate) fn graph(modules: &[Module]) -> Vec<BTreeSet<usize>> {
-    let numbers: BTreeMap<&[String], usize> =
-        modules.iter().enumerate().map(|(number, module)| (module.path.as_slice(), number)).collect();
-    let owner = |path: &[String]| (0..=path.len()).rev().find_map(|length| numbers.get(&path[..length]));
-    let edges = modules.iter().enumerate().map(|(number, module)| {
-        let named = module.names.own.iter().filter_map(|path| owner(path)).copied();
-        named.filter(|other| *other != number).collect()
-    });
-    edges.collect()
-}
-
-/// The strongly connected components with more than one node: Tarjan's algorithm.
-pub(crate) fn cycles(graph: &[BTreeSet<usize>]) -> Vec<Vec<usize>> {
-    struct Search<'a> {
-        graph: &'a [BTreeSet<usize>],
-        /// The number of each node in the order of the visits, and the lowest number that it leads back to.
-        visits: Vec<Option<(usize, usize)>>,
-        open: Vec<usize>,
-        found: Vec<Vec<usize>>,
-    }
-    impl Search<'_> {
-        /// Returns the lowest number that `node` leads back to.
-        fn visit(&mut self, node: usize) -> usize {
-            let number = self.visits.iter().flatten().count();
-            self.visits[node] = Some((number, number));
-            self.open.push(node);
-            let mut lowest = number;
-            for &next in &self.graph[node] {
-                let reached = match self.visits[next] {
-                    None => self.visit(next),
-                    Some((visited, _)) if self.open.contains(&next) => visited,
-                    Some(_) => continue,
-                };
-                lowest = lowest.min(reached);
-            }
-            self.visits[node] = Some((number, lowest));
-            if lowest == number {
-                let start = self.open.iter().rposition(|open| *open == node).unwrap();
-                let mut component = self.open.split_off(start);
-                component.sort_unstable();
-                if component.len() > 1 {
-                    self.found.push(component);
-                }
-            }
-            lowest
-        }
-    }
-    let mut search = Search { graph, visits: vec![None; graph.len()], open: Vec::new(), found: Vec::new() };
-    for node in 0..graph.len() {
-        if search.visits[node].is_none() {
-            search.visit(node);
-        }
-    }
-    search.found
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -530,61 +479,4 @@ fn after_quote(text: &str, quote: char) -> &str {
         is_escaped = letter == '\\' && !is_escaped;
     }
     ""
-}
-
-/// What a module at `a::b` names: paths of its crate, and the first names of others.
-#[track_caller]
-fn check(text: &str, own: &[&str], others: &[&str]) {
-    let names = names(text, &["a".to_owned(), "b".to_owned()]);
-    let found: Vec<String> = names.own.iter().map(|path| path.join("::")).collect();
-    let others_found: Vec<&str> = names.others.iter().map(String::as_str).collect();
-    assert_eq!(
-        (found, others_found),
-        (own.iter().map(|&path| path.to_owned()).collect(), others.to_vec()),
-        "{text}"
-    );
-}
-
-#[test]
-fn every_form_of_a_path_is_read() {
-    check("use crate::c::D;", &["c::D"], &[]);
-    check("use crate::{c, d::{self, E as F, g::*}};", &["c", "d", "d::E", "d::g"], &[]);
-    check("use super::{c::{D}, E}; use self::f::G;", &["a::c::D", "a::E", "a::b::f::G"], &[]);
-    check("use super::super::c; use super::*;", &["c", "a"], &[]);
-    check("pub(in crate::c) use super::D; pub(super) fn f() {}", &["a::D"], &[]);
-    check("fn f() -> crate::c::D<super::E> { 0..crate::F::G }", &["c::D", "a::E", "F::G"], &[]);
-    check("use crate :: c ::\n D;", &["c::D"], &[]);
-    check("use ::tokio::spawn; ::serde::f(); std::mem::take(x)", &[], &["serde", "std", "tokio"]);
-    check("#[tokio::main] async fn f() {} $crate::c!()", &["c"], &["tokio"]);
-    check("x.crate_::y(); a.b.c(); Self::d(); my_crate::e()", &[], &["Self", "my_crate"]);
-    check("Vec::<crate::c::D>::new()", &["c::D"], &[]);
-}
-
-#[test]
-fn names_stand_for_what_was_imported_or_declared() {
-    check("mod c; fn f() { c::d() }", &["a::b::c::d"], &[]);
-    check("fn f() { c::d() } use crate::c;", &["c::d", "c"], &[]);
-    check("use super::http; http::Client::new();", &["a::http", "a::http::Client::new"], &[]);
-    check("http::Client::new();", &[], &["http"]);
-    check("mod c { use super::D; use crate::E; } super::F::G;", &["a::b::D", "E", "a::F::G"], &[]);
-}
-
-#[test]
-fn neither_tests_nor_texts_nor_comments_are_read() {
-    check("#[cfg(test)] mod tests { use crate::c; } use crate::d;", &["d"], &[]);
-    check("#[cfg(test)] pub(crate) fn f<A, B>() { crate::c() } crate::d();", &["d"], &[]);
-    check("#[cfg(any(test, fuzzing))] #[path = \"x\"] mod c; use crate::d;", &["d"], &[]);
-    check("#[cfg(test)] use crate::{c}; #[cfg(not(test))] use crate::d;", &["d"], &[]);
-    check("struct S { #[cfg(test)] c: crate::C, d: crate::D }", &["D"], &[]);
-    check("// crate::c::d\n/* crate::c /* */ crate::d */ crate::e::f", &["e::f"], &[]);
-    check(r##"("crate::c", 'c', '\'', b'"', r#"" crate::d"#, b"\"", <'a>::c, crate::e)"##, &["e"], &[]);
-}
-
-#[test]
-fn cycles_are_found() {
-    let graph = |edges: &[&[usize]]| -> Vec<BTreeSet<usize>> {
-        edges.iter().map(|targets| targets.iter().copied().collect()).collect()
-    };
-    assert!(cycles(&graph(&[&[1, 2], &[2], &[]])).is_empty());
-    assert_eq!(cycles(&graph(&[&[1], &[2], &[0, 3], &[4], &[3]])), [vec![3, 4], vec![0, 1, 2]]);
 }

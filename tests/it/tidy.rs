@@ -162,6 +162,36 @@ fn nothing_is_left_open() {
     }
 }
 
+/// A file has one job. Those that are longer are data, were written by others, or are one piece for who reads them.
+#[test]
+fn no_file_has_more_than_500_lines() {
+    let longer = [
+        // A list of constructs of the language.
+        "fuzz/entries/constructs.rs",
+        // The body of one function, which V8 compiles when a run has a network.
+        "js/network/fetch.js",
+        "js/temporal/global.js",
+    ];
+    let endings = ["rs", "js", "mjs", "ts", "py", "sh", "html", "css"];
+    let folders =
+        ["src", "tests", "benches", "examples", "fuzz/entries", "fuzz/targets", "js", "build", "python-wasm"];
+    let (mut seen, mut found) = (0, BTreeSet::new());
+    for path in folders.into_iter().flat_map(|folder| files(folder, "")) {
+        let is_code = path.extension().is_some_and(|ending| endings.iter().any(|known| ending == *known));
+        // What a package manager or a compiler has put there.
+        if !is_code || path.iter().any(|part| part == "node_modules" || part == "target") {
+            continue;
+        }
+        seen += 1;
+        let text = fs::read(root().join(&path)).unwrap();
+        if text.iter().filter(|byte| **byte == b'\n').count() > 500 {
+            found.insert(path.to_string_lossy().into_owned());
+        }
+    }
+    assert!(seen > 1_500, "only {seen} files were found");
+    assert_eq!(found, BTreeSet::from(longer.map(str::to_owned)), "split a file by subject");
+}
+
 /// Words for which the field has others.
 #[test]
 fn words_that_were_replaced_do_not_come_back() {
@@ -304,17 +334,13 @@ fn names(directory: &str, ending: &str) -> Vec<String> {
 
 #[test]
 fn every_test_file_is_a_module() {
-    for path in files("tests/it", ".rs") {
-        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        let (module, owner) = match name.as_str() {
-            "main" => continue,
-            // A folder is named where its parent is.
-            "mod" => (path.parent().unwrap().file_name().unwrap().to_string_lossy().into_owned(), "main.rs"),
-            _ if path.parent().unwrap().ends_with("it") => (name, "main.rs"),
-            _ => (name, "mod.rs"),
-        };
-        let folder = if owner == "main.rs" { Path::new("tests/it") } else { path.parent().unwrap() };
-        let list = fs::read_to_string(root().join(folder).join(owner)).unwrap();
+    for path in files("tests/it", ".rs").into_iter().filter(|path| !path.ends_with("main.rs")) {
+        // A folder is named where its parent is.
+        let named = if path.ends_with("mod.rs") { path.parent().unwrap() } else { path.as_path() };
+        let (module, folder) = (named.file_stem().unwrap().to_string_lossy(), named.parent().unwrap());
+        let owners = [folder.join("main.rs"), folder.join("mod.rs"), folder.with_extension("rs")];
+        let mut lists = owners.iter().filter_map(|owner| fs::read_to_string(root().join(owner)).ok());
+        let list = lists.next().unwrap_or_else(|| panic!("nothing declares {}", path.display()));
         assert!(list.contains(&format!("mod {module};")), "{} is not listed", path.display());
     }
 }

@@ -1,7 +1,7 @@
 """The error of a failed tool call."""
 
-import json
 import weakref
+from json import loads
 
 # Codes of errors that the host made. A script can build an McpToolError of its own; it is not here.
 _host_codes: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
@@ -44,7 +44,7 @@ for _class in (MissingServer, MissingServerModule):
 
 def tool_error(answer: str, make: type[McpToolError] = McpToolError) -> McpToolError:
     """Returns the error for a host's answer that begins with `!`."""
-    fields = json.loads(answer[1:])
+    fields = loads(answer[1:])
     error = make(
         fields.get("message", ""),
         server=fields.get("server"),

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import wit_world
 
-from cx_guest import tools
+from cx_guest import queries
 from cx_guest.output import printable
 
 _numbers = itertools.count(1)
@@ -32,12 +32,12 @@ def _body_of(content) -> dict:
 
 def _close(number: int) -> None:
     # The answer to this query is dropped.
-    wit_world.start_call(*tools.query_request(_question(close=number)))
+    wit_world.start_call(*queries.query_request(_question(close=number)))
 
 
 async def _ask(number: int, question: dict):
     try:
-        return await tools.query(question)
+        return await queries.query(question)
     except asyncio.CancelledError:
         _close(number)
         raise
@@ -173,7 +173,7 @@ class BlockingResponse(_Head):
             if self._first:
                 yield self._first
             while not self._is_over:
-                if part := self._part(tools.query_now(_question(read=self._number))):
+                if part := self._part(queries.query_now(_question(read=self._number))):
                     yield part
         finally:
             self._end()
@@ -216,7 +216,7 @@ BlockingResponse.__name__ = BlockingResponse.__qualname__ = "Response"
 
 def _request(number, url, method, headers, params, body, json, timeout, redirect) -> dict:
     """The request as the host reads it."""
-    url = tools.name_of("the address", url)
+    url = queries.name_of("the address", url)
     if params is not None:
         from urllib.parse import urlencode
 
@@ -239,7 +239,7 @@ def _request(number, url, method, headers, params, body, json, timeout, redirect
     request = {
         "id": number,
         "url": url,
-        "method": tools.name_of("the method", method or ("GET" if body is None else "POST")),
+        "method": queries.name_of("the method", method or ("GET" if body is None else "POST")),
         "headers": pairs,
         "redirect": redirect,
     }
@@ -265,7 +265,7 @@ def fetch_sync(
     """The same, blocking."""
     number = next(_numbers)
     request = _request(number, url, method, headers, params, body, json, timeout, redirect)
-    return BlockingResponse(number, tools.query_now(_question(open=request)))
+    return BlockingResponse(number, queries.query_now(_question(open=request)))
 
 
 def start(namespace: dict) -> None:

@@ -2,8 +2,9 @@
 
 import wit_world
 
-from cx_guest import tools
+from cx_guest import queries
 from cx_guest.errors import McpToolError
+from cx_guest.options import milliseconds
 from cx_guest.values import to_json
 
 _start_call = wit_world.start_call
@@ -53,7 +54,7 @@ class _Pieces:
             raise StopAsyncIteration
         self._begin()
         try:
-            piece = await tools.query(_call(next=self._number))
+            piece = await queries.query(_call(next=self._number))
         except McpToolError:
             # The host has ended it.
             self._is_over = True
@@ -72,7 +73,7 @@ class _Pieces:
     async def aclose(self) -> None:
         """Ends the request at the model."""
         if self._end():
-            await tools.query(_call(close=self._number))
+            await queries.query(_call(close=self._number))
 
     def __iter__(self):
         return _Loop(self)
@@ -82,7 +83,7 @@ class _Pieces:
             raise StopIteration
         self._begin()
         try:
-            piece = tools.query_now(_call(next=self._number))
+            piece = queries.query_now(_call(next=self._number))
         except McpToolError:
             self._is_over = True
             raise
@@ -99,7 +100,7 @@ class _Pieces:
     def close(self) -> None:
         """Ends the request at the model."""
         if self._end():
-            tools.query_now(_call(close=self._number))
+            queries.query_now(_call(close=self._number))
 
     def __await__(self):
         # `await llm.ask(…, stream=True)` is the stream too: what is asked without it has to be awaited.
@@ -123,7 +124,7 @@ class _Pieces:
             raise RuntimeError(_BUSY)
         if self._number is None:
             try:
-                self._number = tools.query_now(_call(open=self._text))
+                self._number = queries.query_now(_call(open=self._text))
             except BaseException:
                 self._is_over = True
                 raise
@@ -139,7 +140,7 @@ class _Pieces:
         """Ends the request of an answer whose reading has begun. Does not wait: a destructor must not."""
         if self._number is not None and self._end():
             self._was_left = True
-            _start_call(*tools.query_request(_call(close=self._number)))
+            _start_call(*queries.query_request(_call(close=self._number)))
 
 
 class _AsyncLoop:
@@ -191,40 +192,65 @@ class Llm:
 
     __slots__ = ()
 
-    def ask(self, prompt, *, schema=None, model=None, max_tokens=None, system_prompt=None, stream=False):
-        """The answer to a prompt: a text, or with a JSON Schema a value that fits it. `stream=True`: for `async for`."""
-        options = _options(schema, model, max_tokens, system_prompt)
-        text = _text(options, prompt=tools.name_of("the prompt", prompt))
-        return _Pieces(text) if stream else tools.query(_call(ask=text))
+    def ask(
+        self, prompt, *, schema=None, model=None, max_tokens=None, system_prompt=None, stream=False, timeout=None
+    ):
+        """The answer to a prompt: a text, or with a JSON Schema a value that fits it. `stream=True`: for `async for`.
 
-    def ask_sync(self, prompt, *, schema=None, model=None, max_tokens=None, system_prompt=None, stream=False):
+        `timeout` is the time for the answer, in seconds.
+        """
+        options = _options(schema, model, max_tokens, system_prompt)
+        text = _text(options, prompt=queries.name_of("the prompt", prompt))
+        return _answer(queries.query, "llm.ask", text, stream, timeout)
+
+    def ask_sync(
+        self, prompt, *, schema=None, model=None, max_tokens=None, system_prompt=None, stream=False, timeout=None
+    ):
         """The same, blocking. `stream=True`: for `for`."""
         options = _options(schema, model, max_tokens, system_prompt)
-        text = _text(options, prompt=tools.name_of("the prompt", prompt))
-        return _Pieces(text) if stream else tools.query_now(_call(ask=text))
+        text = _text(options, prompt=queries.name_of("the prompt", prompt))
+        return _answer(queries.query_now, "llm.ask_sync", text, stream, timeout)
 
-    def think(self, messages, *, schema=None, model=None, max_tokens=None, system_prompt=None, stream=False):
+    def think(
+        self, messages, *, schema=None, model=None, max_tokens=None, system_prompt=None, stream=False, timeout=None
+    ):
         """The answer to a conversation: [{"role": "user", "content": "…"}, …]."""
         text = _text(_options(schema, model, max_tokens, system_prompt), messages=messages)
-        return _Pieces(text) if stream else tools.query(_call(ask=text))
+        return _answer(queries.query, "llm.think", text, stream, timeout)
 
-    def think_sync(self, messages, *, schema=None, model=None, max_tokens=None, system_prompt=None, stream=False):
+    def think_sync(
+        self, messages, *, schema=None, model=None, max_tokens=None, system_prompt=None, stream=False, timeout=None
+    ):
         """The same, blocking. `stream=True`: for `for`."""
         text = _text(_options(schema, model, max_tokens, system_prompt), messages=messages)
-        return _Pieces(text) if stream else tools.query_now(_call(ask=text))
+        return _answer(queries.query_now, "llm.think_sync", text, stream, timeout)
 
-    def extract(self, value, schema, *, model=None, max_tokens=None, system_prompt=None):
+    def extract(self, value, schema, *, model=None, max_tokens=None, system_prompt=None, timeout=None):
         """The value as one that fits the JSON Schema. A value that fits already costs nothing."""
         text = _text(_options(None, model, max_tokens, system_prompt), value=value, schema=schema)
-        return tools.query(_call(extract=text))
+        return queries.query(_call(extract=text), _time("llm.extract", timeout))
 
-    def extract_sync(self, value, schema, *, model=None, max_tokens=None, system_prompt=None):
+    def extract_sync(self, value, schema, *, model=None, max_tokens=None, system_prompt=None, timeout=None):
         """The same, blocking."""
         text = _text(_options(None, model, max_tokens, system_prompt), value=value, schema=schema)
-        return tools.query_now(_call(extract=text))
+        return queries.query_now(_call(extract=text), _time("llm.extract_sync", timeout))
 
     def __repr__(self) -> str:
         return "<llm>"
+
+
+def _answer(ask, what: str, text: str, is_stream: bool, timeout):
+    """What `ask` makes of the question, or a stream of its answer."""
+    timeout_ms = _time(what, timeout)
+    if not is_stream:
+        return ask(_call(ask=text), timeout_ms)
+    if timeout is not None:
+        raise TypeError("an answer in pieces takes no `timeout`: leave the loop when it has taken too long")
+    return _Pieces(text)
+
+
+def _time(what: str, timeout) -> float | None:
+    return None if timeout is None else milliseconds(f"{what}: `timeout`", timeout)
 
 
 def _options(schema, model, max_tokens, system_prompt) -> dict:
@@ -232,3 +258,4 @@ def _options(schema, model, max_tokens, system_prompt) -> dict:
 
 
 Llm.__module__ = "mcp"
+queries.document_blocking(Llm)

@@ -6,14 +6,15 @@ completions may arrive during any wait, also a blocking one, and resolve their f
 
 import asyncio
 import heapq
-import sys
+import math
 import time
-from asyncio import base_events, events, tasks
+from asyncio import base_events, events, tasks, unix_events
 from types import TracebackType
 
 import wit_world
 
-from cx_guest import refused
+from cx_guest import refusals
+from cx_guest.output import say
 
 _start_call = wit_world.start_call
 _wait = wit_world.wait
@@ -22,7 +23,8 @@ _running_loop = events._get_running_loop
 _monotonic = time.monotonic
 
 _NO_THREADS = "scripts have no threads: call the function directly, without `to_thread` or `run_in_executor`"
-_NO_PROCESSES = refused.PROCESS
+_NO_PROCESSES = refusals.PROCESS
+_NO_SIGNALS = refusals.SIGNALS
 _NO_NETWORK = "scripts have no sockets; `await fetch(url)` reaches hosts that a person has granted (`--allow-net HOST`)"
 
 # The futures that wait for calls in flight, by the number of the call.
@@ -56,11 +58,32 @@ def wait(timeout_ms: float) -> None:
         timeout_ms = (end - _monotonic()) * 1000.0
 
 
-def block(started: tuple[int, str | None]) -> str:
+def sleep(seconds, /) -> None:
+    """Sleeps in the host. Tool calls that end meanwhile are kept for the event loop."""
+    # What `float` refuses, the original refused too; `-0.0` is zero.
+    seconds = float(seconds)
+    if math.isnan(seconds):
+        raise ValueError("Invalid value NaN (not a number)")
+    if seconds < 0:
+        raise ValueError("sleep length must be non-negative")
+    end = _monotonic() + seconds
+    # The host may return early, when a call ends.
+    while (left := end - _monotonic()) > 0:
+        wait(left * 1000)
+
+
+def limit(number: int, timeout_ms: float | None) -> None:
+    """Gives the call of a tool with this number so much time for its answer. The host ends it then."""
+    if timeout_ms is not None:
+        _start_call(_QUERY, "", "", f'{{"kind":"limitCall","id":{number},"timeoutMs":{timeout_ms!r}}}')
+
+
+def block(started: tuple[int, str | None], timeout_ms: float | None = None) -> str:
     """Waits for the answer to a call that was started, and for nothing else."""
     number, answer = started
     if answer is not None:
         return answer
+    limit(number, timeout_ms)
     _blocking.add(number)
     try:
         while True:
@@ -76,7 +99,26 @@ def block(started: tuple[int, str | None]) -> str:
         _blocking.discard(number)
 
 
-def block_all(requests: list[tuple], most: int | None = None) -> list[str]:
+def block_for(started: tuple[int, str | None], timeout_ms: float) -> str | None:
+    """Waits for an answer for so long. Returns None if there is none then: it is dropped when it comes."""
+    number, answer = started
+    if answer is not None:
+        return answer
+    end = _monotonic() + timeout_ms / 1000.0
+    _blocking.add(number)
+    try:
+        while True:
+            left = (end - _monotonic()) * 1000.0
+            deliver(_wait(max(left, 0.0)))
+            if number in _answers:
+                return _answers.pop(number)
+            if left <= 0:
+                return None
+    finally:
+        _blocking.discard(number)
+
+
+def block_all(requests: list[tuple], most: int | None = None, timeout_ms: float | None = None) -> list[str]:
     """Makes several calls, each by the arguments of `start_call`, at most `most` (or all) at once."""
     most = most or len(requests)
     answers = [""] * len(requests)
@@ -90,6 +132,7 @@ def block_all(requests: list[tuple], most: int | None = None) -> list[str]:
                 if answer is None:
                     waiting[number] = position
                     _blocking.add(number)
+                    limit(number, timeout_ms)
                 else:
                     answers[position] = answer
                 position += 1
@@ -106,7 +149,7 @@ def block_all(requests: list[tuple], most: int | None = None) -> list[str]:
         _blocking.difference_update(waiting)
 
 
-def begin(operation, server: str, name: str, arguments: str):
+def begin(operation, server: str, name: str, arguments: str, timeout_ms: float | None = None):
     """Starts a call. Returns its answer, or a future of it.
 
     If no other task can run before the answer arrives, this waits for it: the outcome is the same, and a turn of the
@@ -115,10 +158,11 @@ def begin(operation, server: str, name: str, arguments: str):
     loop = _running_loop()
     number, answer = started = _start_call(operation, server, name, arguments)
     if loop is None or (not calls and not loop._ready and not loop._scheduled and not _must_cancel(loop)):
-        return block(started)
+        return block(started, timeout_ms)
     future = loop.create_future()
     if answer is None:
         calls[number] = future
+        limit(number, timeout_ms)
     else:
         # In the loop's next turn, so that a script which makes one quick call after the other does not keep its other
         # tasks from running.
@@ -152,6 +196,9 @@ async def finish(future: asyncio.Future, is_tool: bool = False) -> str:
         raise
 
 
+# As in asyncio: with fewer cancelled timers a look at all of them is not worth it.
+_MAX_CANCELLED_TIMERS = 50
+
 # How long tasks that have not ended at the script's end may take to do so.
 _CLEANUP_SECONDS = 1.0
 
@@ -164,6 +211,8 @@ class EventLoop(base_events.BaseEventLoop):
 
     def _run_once(self) -> None:
         ready = self._ready
+        if self._timer_cancelled_count > _MAX_CANCELLED_TIMERS:
+            self._drop_cancelled()
         scheduled = self._scheduled
         while scheduled and scheduled[0]._cancelled:
             self._timer_cancelled_count -= 1
@@ -189,6 +238,20 @@ class EventLoop(base_events.BaseEventLoop):
             if not handle._cancelled:
                 handle._run()
         handle = None
+
+    def _drop_cancelled(self) -> None:
+        """Removes cancelled timers behind one that is not, if most are: each `wait_for` leaves one."""
+        if self._timer_cancelled_count * 2 <= len(self._scheduled):
+            return
+        kept = []
+        for handle in self._scheduled:
+            if handle._cancelled:
+                handle._scheduled = False
+            else:
+                kept.append(handle)
+        heapq.heapify(kept)
+        self._scheduled = kept
+        self._timer_cancelled_count = 0
 
     def _stuck(self) -> RuntimeError:
         """Returns the error of a script whose wait cannot end, with the location where it waits."""
@@ -242,7 +305,7 @@ class EventLoop(base_events.BaseEventLoop):
         elif what.startswith("Task was destroyed"):
             return
         shown = f"{type(exception).__name__}: {exception}" if exception is not None else ""
-        print(f"{what}: {shown}"[:2048] if shown else what, file=sys.stderr)
+        say(f"{what}: {shown}"[:2048] if shown else what)
 
     # --- what cannot work ---
 
@@ -251,6 +314,13 @@ class EventLoop(base_events.BaseEventLoop):
 
     def set_default_executor(self, executor):
         raise RuntimeError(_NO_THREADS)
+
+    def add_signal_handler(self, sig, callback, *args):
+        # The class that programs expect where there are no signals.
+        raise NotImplementedError(_NO_SIGNALS)
+
+    def remove_signal_handler(self, sig):
+        raise NotImplementedError(_NO_SIGNALS)
 
     async def subprocess_exec(self, *args, **kwargs):
         raise OSError(_NO_PROCESSES)
@@ -303,8 +373,11 @@ def run(main, **options):
 
 
 def install() -> None:
-    """Makes this the loop that asyncio gives. Called at build time."""
+    """Makes this the loop that asyncio gives, and `time.sleep` a wait in the host. Called at build time."""
+    time.sleep = sleep
     events._event_loop_policy = _Policy()
+    # What `set_event_loop_policy(None)` and `asyncio.DefaultEventLoopPolicy()` make.
+    unix_events._DefaultEventLoopPolicy = _Policy
     asyncio.run = asyncio.runners.run = run
     asyncio.EventLoop = asyncio.SelectorEventLoop = EventLoop
 
@@ -326,6 +399,6 @@ def run_coroutine(loop: EventLoop, coroutine):
                 task.cancelled() or task.exception()
             for task in unwilling:
                 task._log_destroy_pending = False
-                print(f"the task `{task.get_name()}` did not end when it was cancelled", file=sys.stderr)
+                say(f"the task `{task.get_name()}` did not end when it was cancelled")
         if loop._asyncgens:
             loop.run_until_complete(loop.shutdown_asyncgens())

@@ -127,6 +127,27 @@ class Output(io.TextIOBase):
         self.flush()
 
 
+# Before a script can replace it.
+_print = print
+
+
+def say(text: str) -> None:
+    """Prints a line of cx to the script's standard error, or past it if the script's stream fails."""
+    for stream in (sys.stderr, _Own.stderr):
+        try:
+            if stream is not None:
+                return _print(text, file=stream)
+        except BaseException:
+            # The script may have put anything there.
+            pass
+
+
+class _Own:
+    """The stream that `install` made."""
+
+    stderr: "Output | None" = None
+
+
 NO_INPUT = "there is no standard input; data comes in as `inputs`"
 
 
@@ -165,7 +186,7 @@ def no_input(prompt: object = "", /):
 def install() -> None:
     """Replaces the standard streams. Called at build time."""
     sys.stdout = sys.__stdout__ = Output(wit_world.OutputStream.STDOUT, "<stdout>")
-    sys.stderr = sys.__stderr__ = Output(wit_world.OutputStream.STDERR, "<stderr>")
+    _Own.stderr = sys.stderr = sys.__stderr__ = Output(wit_world.OutputStream.STDERR, "<stderr>")
     sys.stdin = sys.__stdin__ = Input()
 
 

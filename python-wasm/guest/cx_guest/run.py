@@ -6,16 +6,19 @@ import builtins
 import inspect
 import itertools
 import linecache
+import logging
 import os
 import random
 import sys
 import tempfile
+import time
 import types
 import uuid
 import warnings
 from asyncio import events
 
-from cx_guest import fetch, llm, local_time, loop, output, report, runtime, source, state, tools, values
+from cx_guest import fetch, llm, local_time, loop, output, report, runtime, script_names, source, state, values
+from cx_guest.program import VALUE_NAME, Program
 
 class _State:
     """Made by `prepare`, filled by `load`, used by `run`."""
@@ -23,9 +26,10 @@ class _State:
     loop: loop.EventLoop
     main: types.ModuleType
     namespace: dict
-    program: source.Program
+    program: Program
     name: str
     names_loaded: bool
+    logs_times: bool
     inputs: object
     result_bytes: int
 
@@ -34,7 +38,7 @@ def install() -> None:
     """Changes the interpreter into the one that scripts find. Called at build time."""
     loop.install()
     output.install()
-    tools.install()
+    script_names.install()
     runtime.install()
     local_time.install()
     _State.loop = loop.EventLoop()
@@ -75,7 +79,7 @@ def prepare() -> None:
     main = types.ModuleType("__main__")
     namespace = main.__dict__
     namespace["__builtins__"] = builtins
-    namespace.update(tools.script_globals())
+    namespace.update(script_names.script_globals())
     namespace["state"] = state.State()
     namespace["llm"] = llm.Llm()
     sys.modules["__main__"] = main
@@ -107,11 +111,12 @@ def load(script) -> str | None:
     servers = values.from_json(script.servers)
     if script.network:
         fetch.start(namespace)
-    tools.start(namespace, servers, script.argument_bytes)
+    script_names.start(namespace, servers, script.argument_bytes)
     runtime.start(namespace, servers)
     # Read when a traceback or `inspect.getsource` asks for it.
     linecache.cache[name] = (lambda: text,)
     _State.name = name
+    _State.logs_times = "relativeCreated" in text
     _State.names_loaded = "LOADED_MCP_SERVERS" in text
     _State.result_bytes = script.result_bytes
     return None
@@ -121,7 +126,10 @@ def run() -> str:
     """Runs the script. Returns `+` and its value, or `-` and the report of its error."""
     try:
         for note in _State.program.notes:
-            print(note, file=sys.stderr)
+            output.say(note)
+        if _State.logs_times:
+            # Else that of the snapshot. Not read by other scripts: a reading of the clock is part of a recording.
+            logging._startTime = time.time_ns()
         if _State.names_loaded:
             runtime.name_loaded(_State.namespace)
         try:
@@ -136,7 +144,7 @@ def run() -> str:
         try:
             _warn_of_forgotten(_State.namespace)
         except BaseException as error:
-            print(f"looking for calls without `await` failed: {type(error).__name__}", file=sys.stderr)
+            output.say(f"looking for calls without `await` failed: {type(error).__name__}")
     _run_exit_functions()
     output.finish()
     return text
@@ -152,7 +160,7 @@ def _run_exit_functions() -> None:
         pass
 
 
-def _execute(program: source.Program, namespace: dict):
+def _execute(program: Program, namespace: dict):
     code = program.code
     if program.returns:
         namespace["__doc__"] = program.doc
@@ -169,7 +177,7 @@ def _execute(program: source.Program, namespace: dict):
     return value
 
 
-async def _finish(script, program: source.Program | None = None, namespace: dict | None = None):
+async def _finish(script, program: Program | None = None, namespace: dict | None = None):
     value = await script
     if program is not None:
         value = _value(program, namespace)
@@ -189,14 +197,14 @@ def _is_awaitable(value) -> bool:
 _COMMON = frozenset({int, str, float, bool, list, dict, tuple, type(None)})
 
 
-def _value(program: source.Program, namespace: dict):
+def _value(program: Program, namespace: dict):
     """Returns the value of a script that has run, or what its function returns."""
     if program.entry is not None:
         function = namespace[program.entry]
         # Not the variable: the script may have used the name for something else.
         inputs = _State.inputs
         return function(inputs) if _takes_input(function, inputs) else function()
-    return namespace.pop(source.VALUE_NAME, None) if program.has_value else None
+    return namespace.pop(VALUE_NAME, None) if program.has_value else None
 
 
 def _takes_input(function, inputs) -> bool:
@@ -223,7 +231,7 @@ def _warn_unawaited(coroutine) -> None:
     location = ""
     for file, line, _function in origin or ():
         location = f" (line {line})" if file == getattr(_State, "name", None) else f" ({file}, line {line})"
-    print(f"`{name}()` was never awaited{location}: write `await` before it", file=sys.stderr)
+    output.say(f"`{name}()` was never awaited{location}: write `await` before it")
 
 
 def _held(namespace: dict):

@@ -10,9 +10,10 @@ import types
 
 import yaml
 
-from cx_guest import loop, tools
+from cx_guest import calls, discovery, loop, queries, script_names, servers
 from cx_guest.errors import McpToolError, MissingServer, tool_error
-from cx_guest.tools import Server, ServersModule, is_private, name_of
+from cx_guest.queries import name_of
+from cx_guest.servers import Server, ServersModule, is_private
 from cx_guest.values import from_json, reader
 
 # --- results --------------------------------------------------------------------------------------------------------
@@ -60,14 +61,14 @@ def _decode(text: str):
 
 
 def _make_tool(server: str, tool: str):
-    call = tools.make_tool(server, tool, _decode)
+    call = calls.make_tool(server, tool, _decode)
     if tool != "list_tools":
         return call
 
     # Proxies of other hosts have a method of this name.
     @functools.wraps(call)
     async def list_tools(*positional, **named):
-        if positional or named or tool in await tools.query({"kind": "names", "server": server}):
+        if positional or named or tool in await queries.query({"kind": "names", "server": server}):
             return await call(*positional, **named)
         return await _list_tools(server)
 
@@ -83,10 +84,12 @@ class _BridgeServer(Server):
 class _Servers(dict):
     """All servers, by exact name. Python names are found too, and are not listed."""
 
+    __cx_all__ = True
+
     def __missing__(self, name):
         if name not in _by_alias:
             # A wrong name fails here, with the right ones.
-            tools.find_server(name_of("a server's name", name), MissingServer)
+            servers.find_server(name_of("a server's name", name), MissingServer)
             _by_alias[name] = _BridgeServer(name)
         return _by_alias[name]
 
@@ -96,7 +99,7 @@ class _Servers(dict):
         return self[name]
 
     def __contains__(self, name) -> bool:
-        return name in tools.tools
+        return name in servers.tools
 
     def get(self, name, default=None):
         return self[name] if name in self else default
@@ -181,7 +184,7 @@ def _tool_metadata(document: dict) -> dict:
 
 
 def _server_metadata(server: str, documents: list, error: str | None = None) -> dict:
-    about = tools.query_now({"kind": "describe", "server": server})
+    about = queries.query_now({"kind": "describe", "server": server})
     metadata = {
         "name": about["name"],
         "alias": about["alias"],
@@ -201,33 +204,33 @@ _SERVERS = {"kind": "servers"}
 
 def discovered_servers(detailed=False):
     """The names of all servers, as a tuple; with `detailed`, a dict with `name` and `description` for each."""
-    names = tools.query_now(_SERVERS)
+    names = queries.query_now(_SERVERS)
     if not detailed:
         return _Tuple(names)
-    described = (tools.query_now({"kind": "describe", "server": server}) for server in names)
+    described = (queries.query_now({"kind": "describe", "server": server}) for server in names)
     return _Tuple({"name": about["name"], "description": about.get("description", "")} for about in described)
 
 
 async def list_servers():
     """The names of all servers, as a tuple."""
-    return tuple(await tools.query(_SERVERS))
+    return tuple(await queries.query(_SERVERS))
 
 
 def list_servers_sync():
     """As `list_servers`, blocking."""
-    return tuple(tools.query_now(_SERVERS))
+    return tuple(queries.query_now(_SERVERS))
 
 
 def describe_server(name):
     """A server's `name`, `alias`, `tools` (each with `name`, `alias`, `description`, `input_schema`) and `cwd`."""
-    documents = tools.query_now(_documentation(name, detail="full"))
+    documents = queries.query_now(_documentation(name, detail="full"))
     return _Dict(_server_metadata(name, documents))
 
 
 def list_loaded_server_metadata():
     """What `describe_server` returns, of all servers, as a tuple. One that fails has no tools, and an `error`."""
-    names = tools.query_now(_SERVERS)
-    answers = loop.block_all([tools.query_request(_documentation(name, detail="full")) for name in names])
+    names = queries.query_now(_SERVERS)
+    answers = loop.block_all([queries.query_request(_documentation(name, detail="full")) for name in names])
     found = []
     for name, answer in zip(names, answers):
         if answer.startswith("!"):
@@ -238,7 +241,7 @@ def list_loaded_server_metadata():
 
 
 async def _list_tools(server: str) -> list[dict]:
-    documents = await tools.query(_documentation(server, detail="full"))
+    documents = await queries.query(_documentation(server, detail="full"))
     kept = {"tool": "name", "description": "description", "inputSchema": "inputSchema"}
     return [{name: document[key] for key, name in kept.items() if key in document} for document in documents]
 
@@ -258,35 +261,35 @@ async def list_tools(server=None):
 def list_tools_sync(server=None):
     """A server's tools, as a tuple: `name`, `alias`, `description` and `input_schema`."""
     _needs_server("list_tools_sync(server)", server)
-    documents = tools.query_now(_documentation(server, detail="full"))
+    documents = queries.query_now(_documentation(server, detail="full"))
     return tuple(_tool_metadata(document) for document in documents)
 
 
 async def query_tool_docs(server, tool=None, detail="summary"):
     """Documentation of a server's tools, as a list, or of one tool. `detail="full"` adds `inputSchema`."""
-    documents = await tools.query(_documentation(server, tool, detail))
+    documents = await queries.query(_documentation(server, tool, detail))
     return documents if tool is None else documents[0]
 
 
 def query_tool_docs_sync(server, tool=None, detail="summary"):
     """Documentation of a server's tools, or of one tool, as a list."""
-    return tools.query_now(_documentation(server, tool, detail))
+    return queries.query_now(_documentation(server, tool, detail))
 
 
 async def search_tool_docs(query, limit=5, detail="summary"):
     """Documentation of the tools that match, best first."""
-    return await tools.query(_search(query, limit, detail))
+    return await queries.query(_search(query, limit, detail))
 
 
 def search_tool_docs_sync(query, limit=5, detail="summary"):
     """As `search_tool_docs`, blocking."""
-    return tools.query_now(_search(query, limit, detail))
+    return queries.query_now(_search(query, limit, detail))
 
 
-async def call_tool(server, tool, arguments=None):
+async def call_tool(server, tool, arguments=None, options=None):
     """Calls a tool and returns its result. Raises MCPError."""
     server, tool = name_of("the server's name", server), name_of("the tool's name", tool)
-    return await tools.make_tool(server, tool, _decode)(arguments or {})
+    return await calls.make_tool(server, tool, _decode)(arguments or {}, options)
 
 
 # Maximum number of names in the summary: it is for a reader who wants an overview.
@@ -295,7 +298,7 @@ _MAX_NAMES = 30
 
 def capability_summary():
     """What a script can do, in one paragraph."""
-    names = tools.query_now(_SERVERS)
+    names = queries.query_now(_SERVERS)
     shown = ", ".join(names[:_MAX_NAMES]) or "none"
     more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
     return _Words(
@@ -312,13 +315,13 @@ _IMMEDIATE = (discovered_servers, describe_server, list_loaded_server_metadata, 
 
 
 def install() -> None:
-    """Makes the modules that scripts import. Called at build time, after `tools.install`."""
-    known = tools.script_globals()
+    """Makes the modules that scripts import. Called at build time, after `script_names.install`."""
+    known = script_names.script_globals()
     module = types.ModuleType("mcp.runtime", "Finds servers and tools.")
     module.MCPError = McpToolError
-    for name in tools.CALLS:
+    for name in script_names.CALLS:
         setattr(module, name, known[name])
-    for name in tools.DISCOVERY:
+    for name in discovery.FUNCTIONS:
         setattr(module, name, known[name])
     for function in (*_ASYNC, *_BLOCKING, *_IMMEDIATE):
         function.__module__ = "mcp.runtime"
@@ -337,7 +340,7 @@ def name_loaded(namespace: dict) -> None:
 
 
 def start(namespace: dict, servers: list) -> None:
-    """Puts the run's own names into the script's namespace and its modules. Called after `tools.start`."""
+    """Puts the run's own names into the script's namespace and its modules. Called after `script_names.start`."""
     package = sys.modules["mcp.servers"]
     package.__all__ = [python_name for _, python_name in servers]
     namespace["LOADED_MCP_SERVERS"] = tuple(name for name, _ in servers)

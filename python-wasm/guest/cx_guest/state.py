@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 
-from cx_guest import tools
+from cx_guest import queries
 from cx_guest.errors import McpToolError
 from cx_guest.values import from_json, to_json
 
@@ -14,7 +14,7 @@ _MISSING = object()
 
 
 def _key(key) -> str:
-    return tools.name_of("the key", key)
+    return queries.name_of("the key", key)
 
 
 def _text(value) -> str:
@@ -44,7 +44,7 @@ def _delete(key) -> dict:
 
 
 def _keys(prefix) -> dict:
-    return _question({"keys": {"prefix": tools.name_of("the prefix", prefix) if prefix is not None else ""}})
+    return _question({"keys": {"prefix": queries.name_of("the prefix", prefix) if prefix is not None else ""}})
 
 
 def _set_if(key: str, value, entry: list) -> dict:
@@ -82,37 +82,37 @@ class State:
 
     async def get(self, key, default=None):
         """The value, or the default if there is none."""
-        entry = await tools.query(_get(key))
+        entry = await queries.query(_get(key))
         return entry[0] if entry else default
 
     def get_sync(self, key, default=None):
         """The same, blocking."""
-        entry = tools.query_now(_get(key))
+        entry = queries.query_now(_get(key))
         return entry[0] if entry else default
 
     async def set(self, key, value) -> None:
         """Keeps a value that JSON has."""
-        await tools.query(_set(key, value))
+        await queries.query(_set(key, value))
 
     def set_sync(self, key, value) -> None:
         """The same, blocking."""
-        tools.query_now(_set(key, value))
+        queries.query_now(_set(key, value))
 
     async def delete(self, key) -> bool:
         """Forgets a key. Returns whether it was there."""
-        return await tools.query(_delete(key))
+        return await queries.query(_delete(key))
 
     def delete_sync(self, key) -> bool:
         """The same, blocking."""
-        return tools.query_now(_delete(key))
+        return queries.query_now(_delete(key))
 
     async def keys(self, prefix="") -> list[str]:
         """The keys that begin with the prefix, sorted."""
-        return await tools.query(_keys(prefix))
+        return await queries.query(_keys(prefix))
 
     def keys_sync(self, prefix="") -> list[str]:
         """The same, blocking."""
-        return tools.query_now(_keys(prefix))
+        return queries.query_now(_keys(prefix))
 
     async def update(self, key, function, default=None):
         """Sets a key to what the function makes of its value. Calls it again if another run was quicker."""
@@ -124,12 +124,12 @@ class State:
             if before is not None and before.get_loop() is loop:
                 # Not `await before`: the cancellation of this task would cancel that future.
                 await asyncio.wait([before])
-            entry = await tools.query(_get(key, True))
+            entry = await queries.query(_get(key, True))
             for _ in range(_MAX_TRIES):
                 value = function(_old(entry, default))
                 if inspect.isawaitable(value):
                     value = await value
-                entry = await tools.query(_set_if(key, value, entry))
+                entry = await queries.query(_set_if(key, value, entry))
                 if entry is True:
                     return value
             raise _gave_up(key)
@@ -142,10 +142,10 @@ class State:
     def update_sync(self, key, function, default=None):
         """The same, blocking."""
         default = _check_update(key, function, default)
-        entry = tools.query_now(_get(key, True))
+        entry = queries.query_now(_get(key, True))
         for _ in range(_MAX_TRIES):
             value = function(_old(entry, default))
-            entry = tools.query_now(_set_if(key, value, entry))
+            entry = queries.query_now(_set_if(key, value, entry))
             if entry is True:
                 return value
         raise _gave_up(key)
@@ -155,3 +155,4 @@ class State:
 
 
 State.__module__ = "mcp"
+queries.document_blocking(State)

@@ -166,11 +166,16 @@ def _refusal(value) -> str:
     return f"is an object of class {kind}, which JSON does not have; {_instead(value)}"
 
 
+
+def _encoder(markers: dict):
+    """What json.JSONEncoder makes anew for each value. `markers` has the objects in which it is."""
+    return json.encoder.c_make_encoder(
+        markers, _plain, json.encoder.encode_basestring, None, ":", ",", False, False, False
+    )
+
+
 _markers: dict = {}
-# What json.JSONEncoder makes anew for each value.
-_encode = json.encoder.c_make_encoder(
-    _markers, _plain, json.encoder.encode_basestring, None, ":", ",", False, False, False
-)
+_encode = _encoder(_markers)
 
 # Digits as one letter, to find long numbers at the speed of C.
 _DIGITS = bytes(48 if 48 <= byte <= 57 else byte for byte in range(256))
@@ -184,13 +189,18 @@ def to_json(what: str, value, *, is_exact: bool = False) -> str:
 
     Raises TypeError with the path of what JSON does not have, and whatever the value's own methods raise.
     """
+    markers, encode = _markers, _encode
+    if markers:
+        # A method of a value that is being encoded calls a tool, or returns another one as JSON.
+        markers = {}
+        encode = _encoder(markers)
     try:
-        text = "".join(_encode(value, 0))
+        text = "".join(encode(value, 0))
     except (TypeError, ValueError, RecursionError):
-        _markers.clear()
+        markers.clear()
         text = None
     except BaseException:
-        _markers.clear()
+        markers.clear()
         raise
     if text is None:
         # Not in the handler: what it raises stands for the first error, it does not follow from it.
@@ -213,7 +223,8 @@ _odd_number = re.compile(r"-0\.0(?![0-9])|[0-9]{19}")
 
 
 def _walked(what: str, value, is_exact: bool) -> str:
-    return "".join(_encode(_walk(value, what, 0, set(), is_exact), 0))
+    # What it is walked to has no methods of the script's.
+    return "".join(_encoder({})(_walk(value, what, 0, set(), is_exact), 0))
 
 
 def _walk(value, path: str, level: int, above: set[int], is_exact: bool):

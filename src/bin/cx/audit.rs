@@ -68,6 +68,11 @@ pub(crate) fn run(arguments: AuditArguments) -> anyhow::Result<ExitStatus> {
     }
 }
 
+fn missing(directory: &Path) -> String {
+    let place = one_line(&directory.display().to_string());
+    format!("there is no audit trail in {place}; `\"audit\": {{}}` in the configuration switches it on")
+}
+
 fn unreadable(directory: &Path) -> String {
     format!("failed to read the audit trail in {}", one_line(&directory.display().to_string()))
 }
@@ -84,7 +89,7 @@ fn check(
     options.checkpoints = checkpoints.iter().map(read).collect::<Result<_, _>>()?;
     let found = verify(directory, &options).with_context(|| unreadable(directory))?;
     if found.lines == 0 && found.is_ok() {
-        bail!("there is no audit trail in {}", one_line(&directory.display().to_string()));
+        bail!("{}", missing(directory));
     }
     if is_json {
         print_json(&verification_json(&found).to_string())?;
@@ -200,7 +205,7 @@ fn print_nothing(directory: &Path, has_lines: bool) {
     diagnostic::print_note(&if has_lines {
         format!("no line of the audit trail in {place} is of that run or time; `cx runs list` lists runs")
     } else {
-        format!("there is no audit trail in {place}; `\"audit\": {{}}` in the configuration switches it on")
+        missing(directory)
     });
 }
 

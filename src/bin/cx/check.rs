@@ -5,7 +5,7 @@ mod repeated;
 use std::ops::Range;
 
 use cx::text::one_line;
-use cx::{Checked, ErrorCode, Executor, ExecutorBuilder, Finding, FindingCode, Language, Script, Severity};
+use cx::{Checked, Executor, ExecutorBuilder, Finding, FindingCode, Language, Script, Severity};
 use serde_json::json;
 
 use crate::args::CheckArguments;
@@ -80,7 +80,7 @@ pub(crate) fn run(mut arguments: CheckArguments) -> anyhow::Result<ExitStatus> {
     Ok(status(&findings, from_types.len()))
 }
 
-/// The syntax errors of a script. None if the configuration cannot be read, which says nothing about the script.
+/// Why a script cannot be compiled. Nothing if the configuration cannot be read, which says nothing about the script.
 ///
 /// # Errors
 ///
@@ -100,7 +100,7 @@ pub(crate) fn syntax_errors(text: &str, language: Language) -> anyhow::Result<Ve
         checked
     });
     let mut findings = checked?.findings;
-    findings.retain(|finding| finding.code == FindingCode::Script(ErrorCode::SyntaxError));
+    findings.retain(|finding| matches!(finding.code, FindingCode::Script(code) if code.is_of_compilation()));
     Ok(findings)
 }
 

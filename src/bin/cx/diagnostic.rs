@@ -292,6 +292,24 @@ impl fmt::Display for InvalidArguments {
     }
 }
 
+/// A failure after a command has printed its output.
+#[derive(Debug)]
+struct AfterOutput(anyhow::Error);
+
+/// Marks an error as one that is reported on stderr, also with `--json`: stdout has the one object already.
+pub(crate) fn after_output(error: anyhow::Error) -> anyhow::Error {
+    AfterOutput(error).into()
+}
+
+/// All causes are part of the message, so there is no source.
+impl std::error::Error for AfterOutput {}
+
+impl fmt::Display for AfterOutput {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&message(&self.0))
+    }
+}
+
 /// Reports why a command failed: on stderr, or with `--json` as an object on stdout. Returns the
 /// command's exit status.
 pub(crate) fn report(error: &anyhow::Error, is_json: bool) -> ExitStatus {
@@ -302,7 +320,7 @@ pub(crate) fn report(error: &anyhow::Error, is_json: bool) -> ExitStatus {
         return error.status();
     }
     let (message, hint) = (message(error), hint(error));
-    if is_json {
+    if is_json && !error.is::<AfterOutput>() {
         return print_failure(code(error), &message, hint);
     }
     let hint = hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
@@ -339,6 +357,9 @@ fn code(error: &anyhow::Error) -> &'static str {
 
 /// The hint for an error, if there is one.
 pub(crate) fn hint(error: &anyhow::Error) -> Option<&str> {
+    if let Some(AfterOutput(error)) = error.downcast_ref() {
+        return hint(error);
+    }
     let of_configuration = error.downcast_ref::<cx::ConfigError>().and_then(cx::ConfigError::hint);
     let of_executor = || error.downcast_ref::<cx::Error>()?.config_error()?.hint();
     of_configuration.or_else(of_executor)

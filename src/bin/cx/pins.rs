@@ -117,12 +117,19 @@ pub(crate) fn accept(source: &ToolsSource, names: &[String], all: bool) -> anyho
         servers.extend(skills.iter().map(|change| &*change.server));
         servers.sort_unstable();
         servers.dedup();
+        let mut done = Vec::new();
         for server in servers {
-            executor.accept_tools(server, None)?;
+            done.push((server, executor.accept_tools(server, None)?));
         }
-        print_text(&format!("pinned {}", counted(changes.len() + skills.len(), "definition")))?;
+        match source.json {
+            true => print_pinned(&done)?,
+            false => {
+                print_text(&format!("pinned {}", counted(changes.len() + skills.len(), "definition")))?;
+            }
+        }
         return Ok(ExitStatus::Success);
     }
+    let mut done = Vec::new();
     for name in names {
         // Server names may contain dots. The recorded changes show where the tool's name begins.
         let is_named = |change: &&ToolChange| {
@@ -133,14 +140,26 @@ pub(crate) fn accept(source: &ToolsSource, names: &[String], all: bool) -> anyho
             Some(change) => executor.accept_tools(&change.server, Some(&change.tool))?,
             None => executor.accept_tools(name, None)?,
         };
-        if pinned == 0 && damaged.iter().any(|damaged| damaged.server == *name) {
-            print_text(&format!("the definitions that {name} lists next are pinned"))?;
-            continue;
-        }
-        if pinned == 0 {
+        let is_damaged = damaged.iter().any(|damaged| damaged.server == *name);
+        if pinned == 0 && !is_damaged {
             bail!("no tool or server `{name}` differs from its pinned definition; see `cx tools changed`");
         }
-        print_text(&format!("pinned {} of {name}", counted(pinned, "definition")))?;
+        done.push((name.as_str(), pinned));
+        match pinned {
+            _ if source.json => {}
+            0 => print_text(&format!("the definitions that {name} lists next are pinned"))?,
+            _ => print_text(&format!("pinned {} of {name}", counted(pinned, "definition")))?,
+        }
+    }
+    if source.json {
+        print_pinned(&done)?;
     }
     Ok(ExitStatus::Success)
+}
+
+/// Prints how many definitions of each server or tool were pinned.
+fn print_pinned(done: &[(&str, usize)]) -> anyhow::Result<()> {
+    let pinned = done.iter().map(|(name, definitions)| json!({ "name": name, "definitions": definitions }));
+    print_json(&json!({ "pinned": pinned.collect::<Value>() }).to_string())?;
+    Ok(())
 }

@@ -69,6 +69,7 @@ pub(crate) fn run(arguments: ReplArguments) -> anyhow::Result<ExitStatus> {
         ScriptLanguage::Ts => Language::TypeScript,
         ScriptLanguage::Py => Language::Python,
     };
+    run::check_fuel(&arguments.script, language)?;
     let mut config = setup::load(arguments.script.mcp_config.clone())?;
     diagnostic::print_warnings(&config.warnings);
     if arguments.script.llm {

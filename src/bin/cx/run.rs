@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use cx::{
     CancellationToken, Config, ErrorCode, ExecuteResult, Executor, ExecutorBuilder, Isolation, Language,
-    Limits, RemoteWorkers, Script,
+    Limits, Recording, RemoteWorkers, RunTrace, Script,
 };
 
 use crate::args::{RunArguments, ScriptArguments};
@@ -41,21 +41,8 @@ const MAX_LAST_WRITE: Duration = Duration::from_millis(200);
 pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     logging::start();
     let Source { text, name, language, saved } = source::read(&arguments).map_err(invalid)?;
-    if arguments.script.fuel.is_some() && language != Language::Python {
-        return Err(invalid(anyhow::anyhow!(
-            "--fuel is for Python only: TypeScript has no instructions to count"
-        )));
-    }
-    let trace = arguments.trace.clone();
-    let trace = trace.map(|path| TraceFormat::from_path(&path).map(|format| (path, format)));
-    let trace = trace.transpose().map_err(invalid)?;
-    let traced_to = trace.as_ref().map(|(path, _format)| path);
-    for (path, what) in [(traced_to, "trace"), (arguments.record.as_ref(), "recording")] {
-        // Now, and not after the script has had its effects.
-        if let Some(path) = path {
-            check_file(path, what).map_err(invalid)?;
-        }
-    }
+    check_fuel(&arguments.script, language)?;
+    let kept = KeptFiles::of_run(&arguments).map_err(invalid)?;
     let mut config = setup::load(arguments.script.mcp_config.clone())?;
     diagnostic::print_warnings(&config.warnings);
     let has_terminal = Console::has_terminal();
@@ -80,20 +67,9 @@ pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     // A run is too short for metrics, which are sent every minute.
     let telemetry = telemetry::start_traces(config.open_telemetry.as_ref())?;
     let traced = Arc::new(Mutex::new(None));
-    let mut builder = telemetry::attach(builder(config, language, audit)?.grants(grants), telemetry.as_ref());
-    let mut elsewhere = None;
-    if let Some(url) = &arguments.remote {
-        elsewhere = Some("--remote");
-        let mut workers = RemoteWorkers::new(url);
-        workers.token_file = arguments.remote_token_file.clone();
-        builder = builder.isolation(Isolation::Remote(workers));
-    }
-    if let Some(queue) = setup::nats(&arguments.nats) {
-        elsewhere = Some("--nats");
-        builder = builder.isolation(queue);
-    }
-    let record = arguments.record.clone();
-    if trace.is_some() {
+    let builder = telemetry::attach(builder(config, language, audit)?.grants(grants), telemetry.as_ref());
+    let (mut builder, elsewhere) = elsewhere(builder, &arguments)?;
+    if kept.trace.is_some() {
         let traced = Arc::clone(&traced);
         builder = builder.on_trace(move |run| *lock(&traced) = Some(run));
     }
@@ -120,7 +96,7 @@ pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     let mut recorded = None;
     let status = runtime.block_on(async {
         signals::watch_interrupts(interrupted.clone())?;
-        let result = match &record {
+        let result = match &kept.recording {
             None => executor.run(script).await.map(|result| (result, None)),
             Some(_) => executor.record(script).await,
         };
@@ -139,19 +115,76 @@ pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
         Ok::<_, anyhow::Error>(deliver(writer, &result, &interrupted, max_wait).await)
     });
     telemetry::finish(telemetry.as_ref());
-    let written = match (&trace, lock(&traced).take()) {
-        (Some((path, format)), Some(run)) => {
-            let shown = path.display();
-            trace::write(path, *format, &run).with_context(|| format!("failed to write the trace `{shown}`"))
-        }
-        _ => Ok(()),
-    };
-    // Also if the trace could not be written.
-    if let Some(path) = &record {
-        replay::write(path, recorded.as_ref())?;
+    let written = kept.write(lock(&traced).take(), recorded.as_ref());
+    // The result is printed, also as JSON, so that this is said beside it.
+    status.and_then(|status| written.map_err(diagnostic::after_output).map(|()| status))
+}
+
+/// Checks that a limit of instructions is for a language that has them.
+///
+/// # Errors
+///
+/// If it is for TypeScript.
+pub(crate) fn check_fuel(arguments: &ScriptArguments, language: Language) -> anyhow::Result<()> {
+    if arguments.fuel.is_some() && language != Language::Python {
+        return Err(invalid(anyhow::anyhow!(
+            "--fuel is for Python only: TypeScript has no instructions to count"
+        )));
     }
-    written?;
-    status
+    Ok(())
+}
+
+/// Where the script is executed, if the arguments name another machine: the builder with it, and the argument.
+fn elsewhere(
+    builder: ExecutorBuilder,
+    arguments: &RunArguments,
+) -> anyhow::Result<(ExecutorBuilder, Option<&'static str>)> {
+    let queue = setup::nats(&arguments.nats)?;
+    Ok(match (&arguments.remote, queue) {
+        (Some(url), _) => {
+            let mut workers = RemoteWorkers::new(url);
+            workers.token_file = arguments.remote_token_file.clone();
+            (builder.isolation(Isolation::Remote(workers)), Some("--remote"))
+        }
+        (None, Some(queue)) => (builder.isolation(queue), Some("--nats")),
+        (None, None) => (builder, None),
+    })
+}
+
+/// The files that a run leaves behind.
+struct KeptFiles {
+    trace: Option<(PathBuf, TraceFormat)>,
+    recording: Option<PathBuf>,
+}
+
+impl KeptFiles {
+    /// Those that the arguments name. It is seen now that they can be written, and not after the script has had its
+    /// effects.
+    fn of_run(arguments: &RunArguments) -> anyhow::Result<Self> {
+        let trace = arguments.trace.clone();
+        let trace = trace.map(|path| TraceFormat::from_path(&path).map(|format| (path, format)));
+        let kept = Self { trace: trace.transpose()?, recording: arguments.record.clone() };
+        let traced_to = kept.trace.as_ref().map(|(path, _format)| path);
+        for (path, what) in [(traced_to, "trace"), (kept.recording.as_ref(), "recording")] {
+            if let Some(path) = path {
+                check_file(path, what)?;
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Writes both, the recording also if the trace cannot be written.
+    fn write(&self, run: Option<RunTrace>, recording: Option<&Recording>) -> anyhow::Result<()> {
+        let written = match (&self.trace, run) {
+            (Some((path, format)), Some(run)) => trace::write(path, *format, &run)
+                .with_context(|| format!("failed to write the trace `{}`", path.display())),
+            _ => Ok(()),
+        };
+        if let Some(path) = &self.recording {
+            replay::write(path, recording)?;
+        }
+        written
+    }
 }
 
 /// Checks that the trace or the recording can be written after the run.

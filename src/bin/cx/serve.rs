@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
         None => Tenants::default(),
     };
     let has_several_tokens = tenants.list.len() > 1;
-    let adjust = adjustment(&arguments, has_several_tokens);
+    let adjust = adjustment(&arguments, has_several_tokens)?;
     let is_configured =
         config.isolation.is_some() || arguments.nats.nats.is_some() || arguments.scripts.isolation.is_some();
     let is_isolated_by_tokens = has_several_tokens && !is_configured;
@@ -295,10 +295,10 @@ async fn listen(
 
 /// Applies the arguments to each configuration: they have precedence. With several tokens scripts are executed in
 /// worker processes, unless configured otherwise.
-fn adjustment(arguments: &ServeArguments, has_several_tokens: bool) -> Adjust {
+fn adjustment(arguments: &ServeArguments, has_several_tokens: bool) -> anyhow::Result<Adjust> {
     let (scripts, default_timeout) = (arguments.scripts.clone(), arguments.default_timeout);
     let direct = arguments.direct.clone();
-    let nats = setup::nats(&arguments.nats);
+    let nats = setup::nats(&arguments.nats)?;
     let mode = arguments.mode.map(|mode| match mode {
         ServeMode::Script => ToolMode::Script,
         ServeMode::Auto => ToolMode::Auto,
@@ -307,7 +307,7 @@ fn adjustment(arguments: &ServeArguments, has_several_tokens: bool) -> Adjust {
     let (max_runs, has_client_rate) = (arguments.max_runs, arguments.over_http.client_rate.is_some());
     let total_memory =
         arguments.total_memory.map(|size| usize::try_from(size.as_u64()).unwrap_or(usize::MAX));
-    Box::new(move |mut config| {
+    Ok(Box::new(move |mut config| {
         config.limits = scripts.limits(config.limits, config.max_limits.cpu_time);
         config.max_limits = scripts.limits(config.max_limits, config.max_limits.cpu_time);
         if let Some(time) = default_timeout {
@@ -328,5 +328,5 @@ fn adjustment(arguments: &ServeArguments, has_several_tokens: bool) -> Adjust {
         config.total_memory_bytes = total_memory.or(config.total_memory_bytes);
         config.client_rate = config.client_rate.filter(|_| !has_client_rate);
         config
-    })
+    }))
 }

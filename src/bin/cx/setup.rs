@@ -286,11 +286,18 @@ pub(crate) fn audited_tools_executor(source: &ToolsSource) -> anyhow::Result<Exe
 }
 
 /// The queue that the arguments name.
-pub(crate) fn nats(arguments: &NatsArguments) -> Option<Isolation> {
-    let mut workers = arguments.access.queue_at(arguments.nats.as_deref())?;
+///
+/// # Errors
+///
+/// If there is an option for a queue, and none is named.
+pub(crate) fn nats(arguments: &NatsArguments) -> anyhow::Result<Option<Isolation>> {
+    if let Some(option) = arguments.without_queue() {
+        return Err(invalid(anyhow::anyhow!("`{option}` is for `--nats`, which is not given")));
+    }
+    let Some(mut workers) = arguments.access.queue_at(arguments.nats.as_deref()) else { return Ok(None) };
     let tenant = arguments.nats_tenant.clone().zip(arguments.nats_tenant_key_file.clone());
     workers.shared = tenant.map(|(name, key_file)| SharedTenant { name, key_file });
-    Some(Isolation::Nats(workers))
+    Ok(Some(Isolation::Nats(workers)))
 }
 
 /// The executor, or why it cannot be built. What is wrong with where scripts are executed is reported under the name of

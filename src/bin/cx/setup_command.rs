@@ -98,13 +98,14 @@ fn set_up(arguments: &SetupArguments) -> anyhow::Result<ExitStatus> {
             shown_below_home(&applied.copies)
         ))?;
     }
-    let savings = if arguments.no_connect { None } else { Some(savings::measure()?) };
+    let measured = if arguments.no_connect { Ok(None) } else { savings::measure().map(Some) };
+    let savings = measured.as_ref().ok().and_then(Option::as_ref);
     if arguments.json {
-        print_json(&report(&survey, &plan, Some(&applied.copies), savings.as_ref()).to_string())?;
-    } else if let Some(savings) = &savings {
+        print_json(&report(&survey, &plan, Some(&applied.copies), savings).to_string())?;
+    } else if let Some(savings) = savings {
         print_text(&render_savings(savings, &plan, choices.take_out))?;
     }
-    Ok(ExitStatus::Success)
+    measured.map(|_saved| ExitStatus::Success).map_err(diagnostic::after_output)
 }
 
 /// How long output may take before a question is shown.

@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &TypesArguments) -> anyhow::Result<ExitStatus> {
     if arguments.watch {
         return watch(arguments);
     }
-    let config = setup::load(arguments.source.mcp_config.clone())?;
+    let config = setup::load(arguments.mcp_config.clone())?;
     diagnostic::print_warnings(&config.warnings);
     let declarations = declarations(arguments, config, !arguments.offline)?;
     let Some(out) = &arguments.out else {
@@ -90,7 +90,7 @@ fn declarations(arguments: &TypesArguments, config: Config, asks: bool) -> anyho
     let executor = setup::builder_for_tools(config).warm_instances(0).build()?;
     let is_unknown = |server: &KnownServer| server.tools.is_none() || server.is_partial;
     let unknown = || executor.known_tools().into_iter().filter(is_unknown);
-    let asked: Vec<String> = match (arguments.source.refresh, asks) {
+    let asked: Vec<String> = match (arguments.refresh, asks) {
         (true, _) => executor.server_names(),
         (false, true) => unknown().map(|server| server.name).collect(),
         (false, false) => Vec::new(),
@@ -100,7 +100,7 @@ fn declarations(arguments: &TypesArguments, config: Config, asks: bool) -> anyho
         let line = ProgressLine::asking(&asked);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let asked = runtime.block_on(async {
-            let asked = if arguments.source.refresh {
+            let asked = if arguments.refresh {
                 executor.refresh_tools().await
             } else {
                 executor.fetch_missing_tools().await
@@ -283,7 +283,7 @@ fn watch(arguments: &TypesArguments) -> anyhow::Result<ExitStatus> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = runtime.block_on(async {
         let mut endings = Endings::new()?;
-        let mut files = ConfigFiles::new(setup::load_options(arguments.source.mcp_config.clone())?);
+        let mut files = ConfigFiles::new(setup::load_options(arguments.mcp_config.clone())?);
         let mut lists = None;
         let mut problem: Option<String> = None;
         loop {
@@ -326,7 +326,7 @@ fn look(
     lists: &mut Lists,
 ) -> anyhow::Result<()> {
     let has_changed = files.have_changed();
-    let options = setup::load_options(arguments.source.mcp_config.clone())?;
+    let options = setup::load_options(arguments.mcp_config.clone())?;
     let config = if has_changed { files.load()? } else { Config::load(&options)? };
     let now = setup::lists_directory(&config).map(|directory| listed(&directory));
     let is_first = lists.is_none();

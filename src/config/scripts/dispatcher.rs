@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, ready};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::library::{SaveRequest, ScriptLibrary, ScriptsError};
 use crate::tools::{
     Language, SCRIPTS_SERVER, SavedScript, ServerDetails, StoredScript, ToolDefinition, ToolDispatcher,
-    ToolError, ToolErrorCode, ToolKind, ToolList, ToolRequest, ToolResult,
+    ToolError, ToolErrorCode, ToolKind, ToolList, ToolRequest, ToolResult, UnsavedScript,
 };
 
 /// The tool that saves a script.
@@ -112,6 +112,17 @@ impl ToolDispatcher for ScriptLibrary {
         if tool == SAVE { ToolKind::ScriptChange } else { ToolKind::Script }
     }
 
+    fn unsaved_script(
+        &self,
+        _server: &str,
+        _tool: &str,
+        arguments: &Map<String, Value>,
+        language: Language,
+    ) -> Result<Option<UnsavedScript>, ToolError> {
+        let request = save_request(arguments.clone(), language)?;
+        self.unsaved(request).map(Some).map_err(|error| save_refusal(&error))
+    }
+
     fn call(&self, request: ToolRequest) -> BoxFuture<'_, Result<ToolResult, ToolError>> {
         async move {
             if &*request.tool == SAVE {
@@ -136,21 +147,33 @@ impl ToolDispatcher for ScriptLibrary {
 impl ScriptLibrary {
     /// Saves a script for a script. The user has approved exactly these arguments.
     fn save_for(&self, request: ToolRequest) -> Result<ToolResult, ToolError> {
-        let invalid = |error: String| ToolError::new(ToolErrorCode::InvalidArguments, error);
-        let of_caller = request.caller.as_ref().map_or(Language::TypeScript, |caller| caller.language());
-        let arguments: SaveArguments = serde_json::from_value(Value::Object(request.arguments))
-            .map_err(|error| invalid(error.to_string()))?;
-        let SaveArguments { name, code, description, input, language, replace } = arguments;
-        let language = language.map_or(of_caller, |language| match language {
-            SavedLanguage::TypeScript => Language::TypeScript,
-            SavedLanguage::Python => Language::Python,
-        });
-        let saved = SaveRequest { name, language, code, description, input, replace };
-        let path = self.save(saved).map_err(|error| match error {
-            ScriptsError::Exists(_) => invalid(format!("{error}: `replace: true` replaces it")),
-            other => refusal(&other),
-        })?;
+        let language = request.caller.as_ref().map_or(Language::TypeScript, |caller| caller.language());
+        let saved = save_request(request.arguments, language)?;
+        let path = self.save(saved).map_err(|error| save_refusal(&error))?;
         Ok(ToolResult::structured(json!({ "saved": path.display().to_string() })))
+    }
+}
+
+/// What a call of the tool that saves a script asks for. Without a language it is that of the calling script.
+fn save_request(arguments: Map<String, Value>, of_caller: Language) -> Result<SaveRequest, ToolError> {
+    let arguments: SaveArguments = serde_json::from_value(Value::Object(arguments))
+        .map_err(|error| ToolError::new(ToolErrorCode::InvalidArguments, error.to_string()))?;
+    let SaveArguments { name, code, description, input, language, replace } = arguments;
+    let language = language.map_or(of_caller, |language| match language {
+        SavedLanguage::TypeScript => Language::TypeScript,
+        SavedLanguage::Python => Language::Python,
+    });
+    Ok(SaveRequest { name, language, code, description, input, replace })
+}
+
+/// The error of a call that saves a script.
+fn save_refusal(error: &ScriptsError) -> ToolError {
+    match error {
+        ScriptsError::Exists(_) => {
+            let message = format!("{error}: `replace: true` replaces it");
+            ToolError::new(ToolErrorCode::InvalidArguments, message)
+        }
+        other => refusal(other),
     }
 }
 

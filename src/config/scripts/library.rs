@@ -19,7 +19,7 @@ use crate::config::trust::TrustStore;
 use crate::storage::files::sha256;
 use crate::storage::scripts::{self, Extension, FolderList, FolderOwner, ScriptFile, ScriptFolder};
 use crate::tools::names::{SuggestionBudget, suggestion};
-use crate::tools::{Language, SavedScript, ToolList};
+use crate::tools::{Language, SavedScript, ToolList, UnsavedScript};
 
 /// A file in a folder of scripts that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -206,6 +206,24 @@ impl ScriptLibrary {
             io::ErrorKind::AlreadyExists => ScriptsError::Exists(request.name),
             _ => error.into(),
         })
+    }
+
+    /// The script that [`save`](Self::save) would store. Reads the folders.
+    ///
+    /// # Errors
+    ///
+    /// As [`save`](Self::save), as far as it is known before.
+    pub(super) fn unsaved(&self, request: SaveRequest) -> Result<UnsavedScript, ScriptsError> {
+        let source = compose(&request, request.extension())?;
+        let SaveRequest { name, language, code, replace, .. } = request;
+        let loaded = self.loaded(Duration::ZERO);
+        let is_there = |script: &Arc<SavedScript>| !script.is_of_workspace && script.name == name;
+        if !replace && loaded.scripts.iter().any(is_there) {
+            return Err(ScriptsError::Exists(name));
+        }
+        let lines = |text: &str| u32::try_from(text.matches('\n').count()).unwrap_or(u32::MAX);
+        let lines_before = lines(&source).saturating_sub(lines(&code));
+        Ok(UnsavedScript { lines_before, ..UnsavedScript::new(name, language, source) })
     }
 
     /// Removes a script from the user's own folder.

@@ -95,6 +95,12 @@ pub(crate) enum Query {
     CancelCall {
         id: u64,
     },
+    /// Gives an unfinished call of a tool, for which the guest has this number, so much time for its answer.
+    LimitCall {
+        id: u64,
+        #[serde(rename = "timeoutMs")]
+        timeout_ms: f64,
+    },
     /// Waits for some milliseconds. Only with a tape: else guests have timers of their own.
     Timer {
         delay: f64,

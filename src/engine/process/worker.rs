@@ -316,7 +316,7 @@ impl<E: Engine> Worker<E> {
         loop {
             let made = runtime.block_on(async {
                 let Some(mut instance) = forked.take() else { return self.engine.make().await };
-                self.engine.reseed(&mut instance).await.map(|()| instance)
+                self.engine.renew(&mut instance).await.map(|()| instance)
             });
             let mut instance = match made {
                 Ok(instance) => instance,

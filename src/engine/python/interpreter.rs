@@ -149,7 +149,7 @@ impl Engine for Interpreters {
     }
 
     #[cfg(all(feature = "process", target_os = "linux"))]
-    async fn reseed(&self, interpreter: &mut Interpreter) -> Result<(), String> {
+    async fn renew(&self, interpreter: &mut Interpreter) -> Result<(), String> {
         let Interpreter { guest, store, .. } = interpreter;
         guest.call_prepare(store).await.map_err(|error| format!("{error:#}"))
     }

@@ -277,7 +277,7 @@ impl<'a> Surveyor<'a> {
         }
     }
 
-    /// What gives the script's value, as `cx_guest/source.py` decides it, if it matters here.
+    /// What gives the script's value, as `cx_guest/program.py` decides it, if it matters here.
     fn value(&self, module: &'a ModModule) -> Option<Value<'a>> {
         if names::returns(&module.body) {
             return None;

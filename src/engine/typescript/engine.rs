@@ -41,8 +41,9 @@ impl Engine for V8Engine {
     }
 
     #[cfg(all(feature = "process", target_os = "linux"))]
-    async fn reseed(&self, _isolate: &mut Isolate) -> Result<(), String> {
-        platform::reseed()
+    async fn renew(&self, isolate: &mut Isolate) -> Result<(), String> {
+        platform::reseed()?;
+        isolate.warm_up()
     }
 
     fn release_kept_memory(&self) {

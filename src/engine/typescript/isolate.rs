@@ -87,7 +87,7 @@ impl Isolate {
 
     /// Executes the path of a run once, up to the call of the script. This moves first-time work of
     /// V8 and the processor out of the run: it is a third of a trivial run's time.
-    fn warm_up(&mut self) -> Result<(), String> {
+    pub(super) fn warm_up(&mut self) -> Result<(), String> {
         let transpiled = transpile("0", 1, &|| false).map_err(|failed| failed.error.to_string())?;
         deno_core::scope!(scope, self.runtime);
         let undefined: v8::Local<v8::Value> = v8::undefined(scope).into();

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use super::answer::ToolAnswer;
 use crate::json::Json;
 use crate::run::call_terms::{CallTerms, TermsInForce};
-use crate::run::context::{ExecutionContext, over};
+use crate::run::context::{ExecutionContext, Purpose, over};
 use crate::run::ledger::{Ledger, RecordId};
 use crate::run::observer::{Refused, RunEvent};
 use crate::run::result::ToolCallStatus;
@@ -189,6 +189,11 @@ impl ExecutionContext {
         argument_bytes: usize,
         count: impl FnOnce(&mut Ledger) -> Result<u64, ToolError>,
     ) -> Result<HeldCall, ToolError> {
+        if let Purpose::Check { .. } = self.purpose() {
+            // Nothing of the script runs, unless a back end does not obey.
+            let message = "the script is only checked, and makes no calls";
+            return Err(ToolError::new(ToolErrorCode::ToolDenied, message));
+        }
         let mut ledger = self.ledger.lock();
         // A script that is being stopped may still run for a moment; its calls are refused.
         if ledger.is_over() || self.cancel.is_cancelled() {

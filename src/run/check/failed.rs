@@ -23,7 +23,7 @@ impl ExecutionContext {
             error.problems = replayed;
             return;
         }
-        let is_compiled = !is_of_compilation(error.code);
+        let is_compiled = !error.code.is_of_compilation();
         // The engine accepted the source although the reader found syntax errors, so the reader may have misread it.
         if is_compiled && !survey.mistakes.is_empty() {
             return;
@@ -68,7 +68,7 @@ impl ExecutionContext {
 /// Engine and reader may see one mistake at different locations: the reader sees an unclosed
 /// bracket only behind it.
 fn other_mistakes(error: &ScriptError, survey: &Survey, source: &str) -> Vec<Finding> {
-    if !is_of_compilation(error.code) {
+    if !error.code.is_of_compilation() {
         return Vec::new();
     }
     let code = FindingCode::Script(error.code);
@@ -98,11 +98,6 @@ fn is_same(finding: &Finding, error: &ScriptError) -> bool {
 fn says_the_same(finding: &Finding, error: &ScriptError) -> bool {
     let reason = finding.message.split_once(": ").map_or(finding.message.as_str(), |(_, reason)| reason);
     finding.code == FindingCode::ModuleUnavailable && error.message.ends_with(reason)
-}
-
-/// Whether a script with such an error was not compiled.
-const fn is_of_compilation(code: ErrorCode) -> bool {
-    matches!(code, ErrorCode::SyntaxError | ErrorCode::TranspileError)
 }
 
 /// Whether the failure is the script's and not that of the executor.

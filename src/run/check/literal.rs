@@ -1,5 +1,7 @@
 //! Converts literal arguments of a script to the JSON that a call would have, as far as they are known.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use super::survey::{Bytes, Literal};
@@ -61,8 +63,8 @@ impl Conversion {
                 }
                 let mut fields = Map::new();
                 for field in &object.fields {
-                    let name = field.name.replace('~', "~0").replace('/', "~1");
-                    fields.insert(field.name.clone(), self.part(&name, &field.value)?);
+                    let value = self.part(&escaped(&field.name), &field.value)?;
+                    fields.insert(field.name.clone(), value);
                 }
                 Value::Object(fields)
             }
@@ -84,6 +86,14 @@ impl Conversion {
         let value = self.value(literal);
         self.pointer.truncate(length);
         value
+    }
+}
+
+/// A name as a part of a JSON pointer.
+fn escaped(name: &str) -> Cow<'_, str> {
+    match name.contains(['~', '/']) {
+        true => name.replace('~', "~0").replace('/', "~1").into(),
+        false => name.into(),
     }
 }
 

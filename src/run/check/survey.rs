@@ -27,6 +27,9 @@ pub(crate) const MAX_IMPORTS: usize = 100;
 /// If there are more syntax errors than this, and most lines have one, the text is of another language.
 const FEW_MISTAKES: usize = 3;
 
+/// An object with at most this many fields is searched for a name. Most have fewer.
+const FEW_FIELDS: usize = 8;
+
 /// Maximum characters of a syntax error's message.
 const MAX_MESSAGE: usize = 300;
 
@@ -216,7 +219,7 @@ impl Literal {
 #[derive(Default)]
 pub(crate) struct ObjectBuilder {
     object: Object,
-    /// The position of each field by its name.
+    /// The position of each field by its name, if there are more than [`FEW_FIELDS`].
     positions: HashMap<String, usize>,
     /// The fields that were set since the last spread.
     set: Vec<usize>,
@@ -225,13 +228,27 @@ pub(crate) struct ObjectBuilder {
 impl ObjectBuilder {
     /// Sets a field, in place of one of the same name.
     pub(crate) fn set(&mut self, field: Field) {
-        let fields = &mut self.object.fields;
-        let position = *self.positions.entry(field.name.clone()).or_insert(fields.len());
-        match fields.get_mut(position) {
-            Some(present) => *present = field,
-            None => fields.push(field),
-        }
+        let position = self.position(&field.name).unwrap_or(self.object.fields.len());
         self.set.push(position);
+        if let Some(present) = self.object.fields.get_mut(position) {
+            *present = field;
+            return;
+        }
+        if !self.positions.is_empty() {
+            self.positions.insert(field.name.clone(), position);
+        }
+        self.object.fields.push(field);
+        if self.positions.is_empty() && self.object.fields.len() > FEW_FIELDS {
+            let fields = self.object.fields.iter().enumerate();
+            self.positions = fields.map(|(position, field)| (field.name.clone(), position)).collect();
+        }
+    }
+
+    fn position(&self, name: &str) -> Option<usize> {
+        match self.positions.is_empty() {
+            true => self.object.fields.iter().position(|field| field.name == name),
+            false => self.positions.get(name).copied(),
+        }
     }
 
     /// Spreads an unknown value into the object: the fields before it may then have any value.

@@ -24,7 +24,7 @@ async fn v_518_a_stored_script_runs_for_the_client_of_its_caller() {
 /// What a panic says is for the log, and not for a script.
 #[tokio::test]
 async fn v_635_a_called_script_that_is_lost_says_nothing_of_the_program() {
-    let runner: NestedRunner = Arc::new(|_script, _caller| {
+    let runner: NestedRunner = Arc::new(|_script, _purpose, _caller| {
         let message = "a secret of the program".to_owned();
         futures::future::ready(Err(Error::WorkerLost { message })).boxed()
     });

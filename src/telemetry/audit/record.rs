@@ -464,9 +464,8 @@ fn granted(grants: &RunGrants) -> Value {
     let paths = |access| -> Vec<String> {
         grants.paths(access).take(MAX_NAMES).map(|path| name_preview(&path.to_string_lossy())).collect()
     };
-    let net: Vec<String> =
-        grants.net.iter().take(MAX_NAMES).map(|host| name_preview(&host.to_string())).collect();
-    json!({ "read": paths(Access::Read), "write": paths(Access::Write), "net": net })
+    let net = grants.net.iter().take(MAX_NAMES).map(|host| name_preview(&host.to_string()));
+    json!({ "read": paths(Access::Read), "write": paths(Access::Write), "net": net.collect::<Vec<_>>() })
 }
 
 fn ended(code: Option<ErrorCode>, duration: Duration, usage: Option<&Usage>) -> Fields {

@@ -87,7 +87,10 @@ impl ArgumentCheck {
                 by_path.entry((path, certainty)).or_default().push(error);
             }
         }
-        let schema = self.schema.to_value();
+        if by_path.is_empty() {
+            return Vec::new();
+        }
+        let schema = self.tree();
         let problem =
             |((path, certainty), errors): ((String, Certainty), Vec<ValidationError<'_>>)| PartProblem {
                 path,

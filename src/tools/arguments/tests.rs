@@ -449,3 +449,15 @@ fn an_optional_null_that_is_not_allowed_is_left_out() {
     let wrong = checked(json!({ "name": 1, "size": null })).unwrap_err();
     assert!(wrong.contains("`name`") && wrong.contains("`size`"), "all that is wrong is said: {wrong}");
 }
+
+/// Arguments with unknown parts or nulls need the tree, also where nothing is wrong with them.
+#[test]
+fn the_tree_of_a_small_schema_is_made_once_and_that_of_a_large_one_is_not_kept() {
+    for (bytes, is_kept) in [(10, true), (MAX_KEPT_TREE_BYTES, false)] {
+        let description = "x".repeat(bytes);
+        let check = compile(json!({ "type": "object", "description": description })).unwrap();
+        assert!(check.small_tree.get().is_none(), "it is not made before it is needed");
+        assert_eq!(*check.tree(), check.schema.to_value());
+        assert_eq!(check.small_tree.get().is_some(), is_kept, "{bytes} bytes");
+    }
+}

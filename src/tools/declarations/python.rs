@@ -48,6 +48,8 @@ pub(crate) fn stubs<'a>(servers: impl Iterator<Item = ServerTools<'a>>) -> Vec<(
     let mut writer = Writer::new(servers.iter().filter_map(|server| server.tools.as_ref()).flatten());
     writer.names.extend(servers.iter().flat_map(|server| [server.name.to_owned(), python_name(server.name)]));
     let all = writer.name("Tools");
+    let options = writer.name("CallOptions");
+    writer.options = format!(", options: {options} = ...");
     let mut classes = Vec::new();
     let mut full_names = FullNames::beside(servers.iter().map(|server| server.name));
     for server in &servers {
@@ -94,7 +96,9 @@ pub(crate) fn stubs<'a>(servers: impl Iterator<Item = ServerTools<'a>>) -> Vec<(
         "# The servers as `from mcp_tools import server`. Written by `cx types`.\n{imports}\n{modules}"
     );
     let text = format!(
-        "# The tools that scripts can call. Written by `cx types`.\nimport builtins as _b\nimport typing as _t\n{}{}\n\
+        "# The tools that scripts can call. Written by `cx types`.\nimport builtins as _b\nimport typing as _t\n\n\
+         class {options}(_t.TypedDict, total=False):\n    timeout: _b.float | None\n    timeoutMs: _b.float | None\n\
+         {}{}\n\
          class {all}:\n{members}{}    def __getitem__(self, name: _b.str, /) -> _t.Any: ...\n\
          {NAMES}    def __len__(self) -> _b.int: ...\n\ntools: {all}\n",
         writer.text, full_names.servers, full_names.members
@@ -137,6 +141,8 @@ enum Direction {
 
 struct Writer {
     text: String,
+    /// The parameter of every method behind its arguments: the options of a call. Empty where one tool is shown.
+    options: String,
     /// The names of classes, and names that no class may have.
     names: HashSet<String>,
     /// The names of classes in the order in which they were taken.
@@ -151,7 +157,13 @@ impl Writer {
         for tool in tools {
             names.extend([tool.definition.name.clone(), python_name(&tool.definition.name)]);
         }
-        Self { text: String::new(), names, taken: Vec::new(), numbers: HashMap::new() }
+        Self {
+            text: String::new(),
+            options: String::new(),
+            names,
+            taken: Vec::new(),
+            numbers: HashMap::new(),
+        }
     }
 
     /// An unused class name that begins with `hint`.
@@ -226,8 +238,9 @@ impl Writer {
         if self.text.len() - bytes + body.len() > MAX_TOOL_BYTES {
             self.take_back(bytes, count);
             return format!(
-                "    async def {shown}(self, arguments: _t.Mapping[_b.str, _t.Any] = ..., /, **named: _t.Any) -> _t.Any:\
-                 {}\n",
+                "    async def {shown}(self, arguments: _t.Mapping[_b.str, _t.Any] = ...{}, /, **named: _t.Any) -> \
+                 _t.Any:{}\n",
+                self.options,
                 if remarks.is_empty() { " ..." } else { &remarks }
             );
         }
@@ -245,6 +258,7 @@ impl Writer {
         let body = if remarks.is_empty() { " ..." } else { remarks };
         let model = Model::new(&parsed(&tool.definition.input_schema), true);
         let class = format!("{hint}Arguments");
+        let options = self.options.clone();
         let types = self.types(&model, &class, Direction::Arguments);
         let Some(object) = model.object(&model.root).filter(|object| !object.fields.is_empty()) else {
             // The field names are unknown: the argument is a mapping, keywords, or nothing.
@@ -253,7 +267,8 @@ impl Writer {
                 arguments => arguments,
             };
             return format!(
-                "    async def {shown}(self, arguments: {arguments} = ..., /, **named: _t.Any) -> {result}:{body}\n"
+                "    async def {shown}(self, arguments: {arguments} = ...{options}, /, **named: _t.Any) -> \
+                 {result}:{body}\n"
             );
         };
         let class = self.name(&class);
@@ -264,12 +279,12 @@ impl Writer {
         let Some(named) = named else {
             let default = if is_optional { " = ..." } else { "" };
             return format!(
-                "    async def {shown}(self, arguments: {arguments}{default}, /) -> {result}:{body}\n"
+                "    async def {shown}(self, arguments: {arguments}{default}{options}, /) -> {result}:{body}\n"
             );
         };
         format!(
             "    @_t.overload\n    async def {shown}(self{named}) -> {result}:{body}\n    @_t.overload\n    \
-             async def {shown}(self, arguments: {arguments}, /) -> {result}: ...\n"
+             async def {shown}(self, arguments: {arguments}{options}, /) -> {result}: ...\n"
         )
     }
 

@@ -1,5 +1,7 @@
 //! The command, its configuration files, and what its documents say about it.
 
+/// Arguments that would be ignored, and what commands print as JSON.
+mod arguments;
 /// Scripts that are checked, and run again when they change.
 mod check;
 /// The command, as a process.

@@ -53,7 +53,7 @@ async fn every_module_is_as_the_table_says() {
 /// The message for each module that the interpreter refuses, or patches because scripts cannot use it.
 const SAID: &str = r#"
 import http.client, socket, subprocess, urllib.request, webbrowser
-from cx_guest import refused
+from cx_guest import refusals
 
 def said(use):
     try:
@@ -62,7 +62,7 @@ def said(use):
         return str(error)
     return "works"
 
-names = [name for name in [*refused.MODULES, *refused.PACKAGES] if "." not in name]
+names = [name for name in [*refusals.MODULES, *refusals.PACKAGES] if "." not in name]
 result = {
     "absent": {name: said(lambda: __import__(name)) for name in names},
     "in use": {

@@ -177,21 +177,32 @@ async fn a_run_that_was_stopped_while_it_waited_replays() {
     }
 }
 
-/// What asks the host to end a call is no call, so that recordings from before there was such a request replay too.
+/// What asks the host to end a call, or gives it a time, is no call, so that recordings from before there was such a
+/// request replay too.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_end_of_a_call_is_not_recorded() {
-    let source = "import asyncio
+    for call in [
+        "await asyncio.wait_for(tools.mock.hang(), timeout=0.05)",
+        "await tools.mock.hang({}, {'timeout': 0.05})",
+        "call_mcp_tool_sync('mcp__mock__hang', {}, {'timeout': 0.05})",
+    ] {
+        let source = format!(
+            "import asyncio
 await tools.mock.echo()
 try:
-    await asyncio.wait_for(tools.mock.hang(), timeout=0.05)
-except TimeoutError:
-    print('late')
-await tools.mock.echo()";
-    let (result, recording) = record(Script::python(source), Language::Python).await;
-    assert!(!recording.to_text().contains("cancelCall"));
-    let replay = replay(&recording, |script| script).await;
-    assert_eq!(replay.difference, None);
-    assert_eq!(comparable(&replay.result), comparable(&result));
+    {call}
+except (TimeoutError, McpToolError) as error:
+    print('late', error)
+await tools.mock.echo()"
+        );
+        let (result, recording) = record(Script::python(source), Language::Python).await;
+        let text = recording.to_text();
+        assert!(!text.contains("cancelCall") && !text.contains("limitCall"), "{text}");
+        assert!(result.to_json().to_string().contains("late "), "{}", result.to_json());
+        let replay = replay(&recording, |script| script).await;
+        assert_eq!(replay.difference, None);
+        assert_eq!(comparable(&replay.result), comparable(&result));
+    }
 }
 
 /// A difference of an edited script is named by the number of its call.

@@ -291,6 +291,11 @@ async def main() -> object:
     await status({"repo_path": "."})
     print([name for server in tools for name in tools[server]], len(tools), "echo" in tools.everything)
     print([name for name in tools.everything])
+    await tools.git.git_status({"repo_path": "."}, {"timeout": 5})
+    await tools.mcp__everything__get_sum({"a": 1, "b": 2}, {"timeoutMs": 500})
+    print(call_tool("git", "git_status", {"repo_path": "."}, {"timeout": 5}), search_tools_sync("x", timeout=5))
+    print(call_mcp_tool_sync("mcp__git__git_status", {"repo_path": "."}, {"timeout": 0.5}))
+    await tools.git.git_status({"repo_path": "."}, {"timout": 5})  # wrong
     await tools.mcp__everything__get_sum(a="1", b=2)  # wrong
     await tools.mcp__everything__get_su(a=1, b=2)  # wrong
     await tools.odd_server.read_file(path=5)  # wrong

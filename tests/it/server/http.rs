@@ -1,5 +1,10 @@
 //! `cx serve --http` as its clients see it: with requests written by hand, and with rmcp's client.
 
+/// Questions to the user during a call.
+mod questions;
+/// Sessions, and clients without one.
+mod sessions;
+
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::TcpStream;
 use std::process::{Command, Output, Stdio};
@@ -31,98 +36,6 @@ fn run_params(source: &str) -> Value {
 /// The address of a run's whole output.
 fn kept_address(result: &Value) -> String {
     format!("cx://runs/{}/output", result["structuredContent"]["runId"].as_str().unwrap())
-}
-
-#[test]
-fn each_session_has_runs_of_its_own() {
-    let server = Server::plain();
-    let (one, other) = (server.session(), server.session());
-    assert_ne!(one.id, other.id);
-    let result = one.begin_run("a", LONG_OUTPUT).result();
-    let address = kept_address(&result);
-    let read =
-        |session: &Session<'_>| session.begin(2, "resources/read", json!({ "uri": address })).message();
-    assert_eq!(read(&one)["result"]["contents"][0]["text"].as_str().unwrap().len(), 60_000);
-    assert_eq!(read(&other)["error"]["code"], -32002);
-    let list = |session: &Session<'_>| {
-        let list = session.begin(3, "resources/list", json!({})).result();
-        list["resources"].as_array().unwrap().len()
-    };
-    assert!(list(&one) > 1);
-    assert_eq!(list(&other), 1);
-    // Without a session the run is not found either.
-    let stateless = server.stateless("resources/read", json!({ "uri": address })).message();
-    assert!(stateless["error"]["message"].as_str().unwrap().contains("not kept"), "{stateless}");
-    // A session's records are removed with it, and the other session's stay.
-    assert_eq!(one.delete(), 202);
-    assert_eq!(one.begin_run(1, "return 1").status, 404);
-    assert_eq!(one.delete(), 404);
-    assert_eq!(other.run("return 6 * 7")["value"], 42);
-}
-
-/// By default a session has its own state, which is removed with it. A named one belongs to every client that names it.
-#[test]
-fn each_session_has_a_state_of_its_own() {
-    let server = Server::plain();
-    let (one, other) = (server.session(), server.session());
-    let set = "const before = await state.get('k'); await state.set('k', before + 1); return before";
-    let value = |result: Value| result["value"].clone();
-    assert_eq!(value(one.run("await state.set('k', 1); return 'kept'")), "kept");
-    assert_eq!(value(other.run("return await state.get('k', 'nothing')")), "nothing");
-    assert_eq!(value(other.run("await state.set('k', 10); return 'kept'")), "kept");
-    assert_eq!(value(one.run(set)), 1);
-    assert_eq!(value(one.run(set)), 2);
-
-    let call = |arguments: Value| json!({ "name": "executeTypescript", "arguments": arguments });
-    let named = json!({ "code": "await state.update('k', k => k + 1, 0)", "session": "trip" });
-    let by_name = |answer: Reply| answer.result()["structuredContent"]["value"].clone();
-    assert_eq!(by_name(one.begin(5, "tools/call", call(named.clone()))), 1);
-    assert_eq!(by_name(other.begin(5, "tools/call", call(named.clone()))), 2);
-    assert_eq!(by_name(server.stateless("tools/call", call(named))), 3);
-    // The id of a session does not name its state.
-    let guessed = json!({ "code": "return await state.get('k', 'nothing')", "session": one.id });
-    assert_eq!(by_name(server.stateless("tools/call", call(guessed))), "nothing");
-    let unnamed = server.stateless("tools/call", run_params("await state.set('k', 1)")).result();
-    let error = &unnamed["structuredContent"]["error"];
-    assert_eq!(error["toolCode"], "STATE_UNAVAILABLE", "{unnamed}");
-    assert!(error["message"].as_str().unwrap().contains("with the parameter `session`"), "{unnamed}");
-
-    let kept = || {
-        let store = cx::StateStore::new(server.directory().join("cx/scripts.sqlite3"));
-        let usage = store.usage().unwrap();
-        usage.iter().filter(|usage| usage.scope.as_client().is_some()).count()
-    };
-    assert_eq!(kept(), 2);
-    assert_eq!(one.delete(), 202);
-    wait_for(|| (kept() == 1).then_some(()));
-    assert_eq!(value(other.run("return await state.get('k')")), 10);
-}
-
-#[test]
-fn clients_without_a_session_find_what_they_have_the_id_of() {
-    let server = Server::plain();
-    let result = server.stateless("tools/call", run_params(LONG_OUTPUT)).result();
-    let address = kept_address(&result);
-    let read = server.stateless("resources/read", json!({ "uri": address })).result();
-    assert_eq!(read["contents"][0]["text"].as_str().unwrap().len(), 60_000);
-    let list = server.stateless("resources/list", json!({})).result();
-    assert_eq!(list["resources"].as_array().unwrap().len(), 1, "{list}");
-    let session = server.session();
-    assert!(session.begin(2, "resources/read", json!({ "uri": address })).message().get("error").is_some());
-}
-
-/// They share one handler and nothing else.
-#[test]
-fn a_client_without_a_session_sets_nothing_for_the_others() {
-    let server = Server::plain();
-    let refused = server.stateless("logging/setLevel", json!({ "level": "debug" }));
-    assert_eq!(refused.status, 404, "the stateless revision has removed it");
-    assert_eq!(refused.message()["error"]["code"], -32601);
-    let offered = server.stateless("server/discover", json!({})).result();
-    assert_eq!(offered["capabilities"]["tools"], json!({ "listChanged": true }), "if it listens");
-    let reply = server.stateless("tools/call", run_params("console.log('secret'); return 1"));
-    assert_eq!(reply.header("content-type"), Some("application/json"), "nothing comes before the answer");
-    assert_eq!(reply.result()["structuredContent"]["output"], "secret");
 }
 
 #[test]
@@ -242,81 +155,6 @@ fn a_call_is_cancelled_by_another_request() {
     let soon = Duration::from_secs(15);
     wait_within(soon, || server.notes("slow").contains("cancelled").then_some(()));
     server.wait_for_health(|health| health["connectionPool"]["active"] == 0);
-}
-
-#[test]
-fn a_person_is_asked_in_the_stream_of_the_call() {
-    let server = Server::start(Start::new().server("notes", &["well"]).arguments(&["--ask", "notes.*"]));
-    let session = server.session_with(&json!({ "elicitation": { "form": {} } }));
-    for (approve, code) in [(true, Value::Null), (false, json!("TOOL_DENIED"))] {
-        let mut reply = session.begin_run(1, "return await tools.notes.echo({ text: 'a' })");
-        let question = reply.next().unwrap();
-        assert_eq!(question["method"], "elicitation/create", "{question}");
-        assert!(question["params"]["message"].as_str().unwrap().contains("notes.echo"));
-        let answer = json!({ "action": "accept", "content": { "approve": approve } });
-        let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": answer });
-        assert_eq!(session.post(&answer).status, 202);
-        let result = reply.result();
-        assert_eq!(result["structuredContent"]["success"], approve, "{result}");
-        assert_eq!(result["structuredContent"]["error"]["toolCode"], code, "{result}");
-    }
-    assert_eq!(server.notes("notes").matches("executed echo").count(), 1);
-}
-
-/// Threat 394.
-#[test]
-fn v_394_an_answer_that_cannot_be_read_is_none_over_http() {
-    let server = Server::start(Start::new().server("notes", &["well"]).arguments(&["--ask", "notes.*"]));
-    let session = server.session_with(&json!({ "elicitation": {} }));
-    for answer in [json!({ "result": null }), json!({ "result": {}, "error": {} }), json!({ "error": null })]
-    {
-        let mut reply = session.begin_run(1, "return await tools.notes.echo({ text: 'a' })");
-        let question = reply.next().unwrap();
-        let mut message = json!({ "jsonrpc": "2.0", "id": question["id"] });
-        for (name, value) in answer.as_object().unwrap() {
-            message[name] = value.clone();
-        }
-        assert_eq!(session.post(&message).status, 202, "{answer}");
-        let error = reply.result()["structuredContent"]["error"].clone();
-        assert!(error["message"].as_str().unwrap().contains("no user can be asked"), "{answer}: {error}");
-    }
-}
-
-/// Without a session the question is a result, and the next request has the answer.
-#[test]
-fn a_person_is_asked_by_a_result() {
-    let server = Server::start(Start::new().server("notes", &["well"]).arguments(&["--ask", "notes.*"]));
-    let capabilities = json!({ "io.modelcontextprotocol/clientCapabilities": { "elicitation": {} } });
-    let call = |more: Value| {
-        let mut params = run_params("return await tools.notes.echo({ text: 'a' })");
-        params["_meta"] = meta(capabilities.clone());
-        for (name, value) in more.as_object().unwrap() {
-            params[name] = value.clone();
-        }
-        server.stateless("tools/call", params).result()
-    };
-    for (approve, code) in [(true, Value::Null), (false, json!("TOOL_DENIED"))] {
-        let asked = call(json!({}));
-        assert_eq!(asked["resultType"], "input_required", "{asked}");
-        let answer = json!({ "action": "accept", "content": { "approve": approve } });
-        let answer = json!({ "approval": answer });
-        let result = call(json!({ "requestState": asked["requestState"], "inputResponses": answer }));
-        assert_eq!(result["structuredContent"]["success"], approve, "{result}");
-        assert_eq!(result["structuredContent"]["error"]["toolCode"], code, "{result}");
-    }
-    assert_eq!(server.notes("notes").matches("executed echo").count(), 1);
-}
-
-#[test]
-fn a_question_is_taken_back_when_its_run_ends() {
-    let server = Server::start(Start::new().server("notes", &["well"]).arguments(&["--ask", "notes.*"]));
-    let session = server.session_with(&json!({ "elicitation": {} }));
-    let source = "void tools.notes.echo({ text: 'a' }); await new Promise((done) => setTimeout(done, 2_000))";
-    let mut reply = session.begin_run(1, source);
-    let question = reply.next().unwrap();
-    let taken_back = reply.next().unwrap();
-    assert_eq!(taken_back["method"], "notifications/cancelled", "{taken_back}");
-    assert_eq!(taken_back["params"]["requestId"], question["id"]);
 }
 
 #[test]

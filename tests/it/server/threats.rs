@@ -1,6 +1,11 @@
 //! Attacks of docs/threats.md, group MP on `cx serve`, by number, and faults of its clients. After each the server
 //! still answers, or the process has ended in good order.
 
+/// Cancellation of calls.
+mod cancellation;
+/// Floods of messages.
+mod floods;
+
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -206,21 +211,6 @@ fn mp_195_ids() {
     client.end();
 }
 
-/// Begins a call, cancels it when `started`, and expects that its slot is free soon and that no answer comes.
-fn cancel(client: &mut Client, tool: &str, code: &str, started: impl Fn(&mut Client)) {
-    let id = client.begin_call(tool, json!({ "code": code }));
-    client.wait_for_health(|health| health["connectionPool"]["active"] == 1);
-    started(client);
-    let stopwatch = Stopwatch::start();
-    let params = json!({ "requestId": id, "reason": "test" });
-    client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }));
-    client.wait_for_health(|health| health["connectionPool"]["active"] == 0);
-    stopwatch.promise(LATE, format_args!("cancellation of {code}"));
-    client.ping();
-    let seen = client.take_seen();
-    assert!(seen.iter().all(|message| message["id"] != id), "{code}: {seen:?}");
-}
-
 /// Waits until the server `hangs` has got this many calls of `target`.
 fn wait_for_targets(client: &mut Client, calls: usize) {
     let start = Instant::now();
@@ -228,83 +218,6 @@ fn wait_for_targets(client: &mut Client, calls: usize) {
         assert!(start.elapsed() < WATCHDOG, "{}", client.notes("hangs"));
         client.ping();
     }
-}
-
-#[test]
-fn mp_196_cancellation_in_every_phase() {
-    let start = Start::new().server("hangs", &["hang-call"]).server("silent", &["silent"]);
-    let mut client = start.arguments(&["--max-runs", "1"]).spawn().shaken();
-    client.call("executePython", json!({ "code": "1" }));
-    cancel(&mut client, "executeTypescript", "for (;;) {}", |_| ());
-    cancel(&mut client, "executeTypescript", FOREVER, |_| ());
-    cancel(&mut client, "executeTypescript", "return await searchTools('anything')", |_| ());
-    cancel(&mut client, "executePython", "while True: pass", |_| ());
-    cancel(&mut client, "executePython", "import time\ntime.sleep(25)", |_| ());
-    cancel(&mut client, "executePython", "import asyncio\nawait asyncio.sleep(25)", |_| ());
-    let mut calls = 0;
-    for (tool, code) in [
-        ("executeTypescript", "await tools.hangs.target({})"),
-        ("executeTypescript", "call_tool('hangs', 'target', {})"),
-        ("executePython", "await tools.hangs.target()"),
-        ("executePython", "call_tool('hangs', 'target', {})"),
-    ] {
-        calls += 1;
-        cancel(&mut client, tool, code, |client| wait_for_targets(client, calls));
-        // The cancellation reaches the upstream server.
-        let start = Instant::now();
-        while client.notes("hangs").matches("cancelled ").count() < calls {
-            assert!(start.elapsed() < WATCHDOG, "{code}: {}", client.notes("hangs"));
-            client.ping();
-        }
-    }
-    // In the queue.
-    let running = client.begin_call("executeTypescript", json!({ "code": FOREVER }));
-    client.wait_for_health(|health| health["connectionPool"]["active"] == 1);
-    let waiting = client.begin_call("executeTypescript", json!({ "code": "return 1" }));
-    client.wait_for_health(|health| health["connectionPool"]["waiting"] == 1);
-    let stopwatch = Stopwatch::start();
-    client.send(
-        &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": waiting } }),
-    );
-    client.wait_for_health(|health| health["connectionPool"]["waiting"] == 0);
-    stopwatch.promise(LATE, "cancellation of a run that waits");
-    client.send(
-        &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": running } }),
-    );
-    assert_eq!(client.run("return 1")["value"], 1);
-    client.end();
-}
-
-#[test]
-fn mp_197_cancel_races() {
-    let mut client = Client::plain();
-    let cancelled = |id: Value| {
-        let params = json!({ "requestId": id });
-        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params })
-    };
-    client.send(&cancelled(json!("absent")));
-    client.send(&cancelled(json!(4711)));
-    for params in
-        [json!({}), json!(null), json!([]), json!({ "requestId": null }), json!({ "requestId": {} })]
-    {
-        client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }));
-    }
-    // After completion, twice, and at once.
-    let id = client.begin_call("executeTypescript", json!({ "code": "return 1" }));
-    assert_eq!(client.answer(&id)["result"]["structuredContent"]["value"], 1);
-    client.send(&cancelled(id.clone()));
-    client.send(&cancelled(id));
-    for _ in 0..50 {
-        let id = client.begin_call("executeTypescript", json!({ "code": "return 1" }));
-        client.send(&cancelled(id));
-    }
-    // Before it starts. The id may be used again.
-    client.send(&cancelled(json!("later")));
-    client.send(&json!({ "jsonrpc": "2.0", "id": "later", "method": "ping" }));
-    assert_eq!(client.answer(&json!("later"))["result"], json!({}));
-    client.wait_for_health(|health| health["connectionPool"]["active"] == 0);
-    assert_eq!(client.run("return 2")["value"], 2);
-    client.end();
 }
 
 #[test]
@@ -477,98 +390,6 @@ fn mp_205_no_unrequested_notifications() {
     client.ping();
     let seen = client.take_seen();
     assert!(seen.is_empty(), "{seen:?}");
-    client.end();
-}
-
-/// The maximum growth of the process, in bytes, compared with its memory before.
-const FLOOD_BYTES: u64 = 100_000_000;
-
-fn ping(id: usize) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#)
-}
-
-/// Takes the answers to all requests with ids below `count`, in any order, one for each.
-fn take_answers(client: &mut Client, count: usize) {
-    let mut is_answered = vec![false; count];
-    for _ in 0..count {
-        let answer = client.receive();
-        let id = usize::try_from(answer["id"].as_u64().unwrap()).unwrap();
-        assert!(!std::mem::replace(&mut is_answered[id], true), "twice: {answer}");
-    }
-}
-
-/// A client that writes without reading is blocked, and loses nothing once it reads.
-#[test]
-fn v_325_a_flood_of_pings() {
-    const PINGS: usize = 400_000;
-    let mut client = Start::new().without_reading().spawn();
-    client.read_when_asked();
-    client.initialize("2025-11-25");
-    // Tasks that start by themselves have started.
-    client.run("return 1");
-    client.call("executePython", json!({ "code": "1" }));
-    let before = client.resident_bytes();
-    let flood = client.flood((0..PINGS).map(ping));
-    let taken = flood.stalled(Duration::from_secs(2));
-    assert!(taken < PINGS / 2, "{taken} pings were accepted whose answers are not read");
-    assert!(client.resident_bytes() < before + FLOOD_BYTES, "{before}: {}", client.resident_bytes());
-    take_answers(&mut client, PINGS);
-    flood.join(&mut client);
-    assert!(client.resident_bytes() < before + FLOOD_BYTES, "{before}: {}", client.resident_bytes());
-    assert_eq!(client.run("return 2")["value"], 2);
-    client.end();
-}
-
-/// The same where runs are slower than requests come.
-#[test]
-fn v_325_answers_leave_while_requests_come() {
-    const RUNS: usize = 3_000;
-    let mut client = Client::plain();
-    client.run("return 1");
-    let run = |id: usize| {
-        let params = json!({ "name": "executeTypescript", "arguments": { "code": "return 1" } });
-        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }).to_string()
-    };
-    let flood = client.flood((0..RUNS).map(run));
-    let mut before_the_end = 0;
-    let mut is_answered = vec![false; RUNS];
-    for _ in 0..RUNS {
-        let answer = client.receive();
-        let id = usize::try_from(answer["id"].as_u64().unwrap()).unwrap();
-        assert!(!std::mem::replace(&mut is_answered[id], true), "twice: {answer}");
-        before_the_end += usize::from(flood.written() < RUNS);
-    }
-    flood.join(&mut client);
-    // All requests except those that may be in flight, as many in the look-ahead, and those in the pipe and the buffer.
-    assert!(before_the_end > 500, "{before_the_end} answers came while requests were taken");
-    client.end();
-}
-
-/// A message for which requests in flight wait may come after more requests than are handled.
-#[test]
-fn v_326_cancellations_and_answers_pass_requests_in_flight() {
-    let start = Start::new().server("notes", &["well"]);
-    let start = start.arguments(&["--ask", "notes.*", "--max-runs", "1", "--max-queued", "2000"]);
-    let mut client = start.spawn().shaken_with(json!({ "elicitation": { "form": {} } }));
-    let asking = "return (await tools.notes.echo({ n: 1 })).n";
-    let call = client.begin_call("executeTypescript", json!({ "code": asking }));
-    let question = client.receive();
-    assert_eq!(question["method"], "elicitation/create", "{question}");
-    let waiting: Vec<Value> =
-        (0..600).map(|_| client.begin_call("executeTypescript", json!({ "code": FOREVER }))).collect();
-    let answer = json!({ "action": "accept", "content": { "approve": true } });
-    client.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": answer }));
-    let answered = client.answer(&call);
-    assert_eq!(answered["result"]["structuredContent"]["value"], 1, "{answered}");
-    // The last one first: so far only the transport has seen it.
-    for id in waiting.iter().rev() {
-        let params = json!({ "requestId": id });
-        client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }));
-    }
-    client.ping();
-    client.wait_for_health(|health| health["connectionPool"]["active"] == 0);
-    assert!(client.take_seen().is_empty(), "nothing comes for what was cancelled");
-    assert_eq!(client.run("return 2")["value"], 2);
     client.end();
 }
 

@@ -1,11 +1,14 @@
 //! What a script gives a call beside its arguments: a signal that ends it, and the time for its answer. Threats 599 to
-//! 601. `tests/scripts/call_*` has what scripts see of it, also in worker processes and in replays.
+//! 601, 683. `tests/scripts/call_*` has what scripts see of it, also in worker processes and in replays.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use cx::{Approval, ApprovalRequest, ErrorCode, Executor, Limits, Script, ToolCallStatus, ToolErrorCode};
+use cx::{
+    Approval, ApprovalRequest, BoxFuture, ErrorCode, Executor, Language, Limits, Script, ToolCallStatus,
+    ToolDispatcher, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult,
+};
 use serde_json::json;
 
 use crate::support::mock::Mock;
@@ -71,6 +74,73 @@ await second"
     }
 }
 
+/// Python gives a call its time after it has begun, and then waits for it: blocking calls too end at their server.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_683_a_call_of_python_ends_at_its_server_when_its_time_is_over() {
+    for call in [
+        "await mock.hang({}, {'timeout': 0.02})",
+        "await tools.mcp__mock__hang(None, {'timeoutMs': 20}, a=1)",
+        "await call_mcp_tool('mcp__mock__hang', {}, {'timeout': 0.02})",
+        "call_mcp_tool_sync('mcp__mock__hang', None, {'timeout_ms': 20})",
+        "call_tool('mock', 'hang', {}, {'timeout': 0.02})",
+        "call_tools([{'server': 'mock', 'tool': 'hang'}], timeout=0.02)",
+    ] {
+        let (executor, mock) = python().await;
+        let source = format!(
+            "import asyncio
+await mock.echo()
+second = asyncio.create_task(mock.hang())
+await asyncio.sleep(0)
+try:
+    {call}
+except McpToolError as error:
+    assert error.code == 'TOOL_TIMEOUT', error.code
+await second"
+        );
+        ends_its_first_call(&executor, &mock, Script::python(source)).await;
+    }
+}
+
+/// A server that answers nothing.
+struct Silent;
+
+impl ToolDispatcher for Silent {
+    fn servers(&self) -> Vec<Arc<str>> {
+        vec!["silent".into()]
+    }
+
+    fn tools<'a>(
+        &'a self,
+        _server: &'a str,
+        _deadline: Instant,
+    ) -> BoxFuture<'a, Result<Arc<ToolList>, ToolError>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn call(&self, _request: ToolRequest) -> BoxFuture<'_, Result<ToolResult, ToolError>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// What is no call of a tool takes a time too: in the blocking form, which no `asyncio.timeout` could end, and in the
+/// other.
+#[tokio::test(flavor = "multi_thread")]
+async fn questions_of_python_take_a_time() {
+    // Its interpreter is compiled.
+    python().await;
+    let executor = Executor::builder().dispatcher(Silent).languages([Language::Python]).build().unwrap();
+    let source = "
+codes = []
+try: search_tools_sync('words', timeout=0.02)
+except McpToolError as error: codes.append([error.code, error.message])
+try: await search_tools('words', timeout=0.02)
+except McpToolError as error: codes.append([error.code, error.message])
+return codes";
+    let result = executor.run_py(source).await.unwrap();
+    let late = json!(["TOOL_TIMEOUT", "no answer within the 20 ms that the script gave the call"]);
+    assert_eq!(result.value(), Some(&json!([late, late])), "{}", result.to_json());
+}
+
 /// The record of a call that its script has ended is not one of a call in flight.
 #[tokio::test]
 async fn v_600_the_record_of_an_ended_call_says_so() {
@@ -103,11 +173,20 @@ async fn v_600_a_frozen_signal_leaves_no_call() {
 
 #[tokio::test]
 async fn an_uncaught_end_of_a_calls_time_is_the_runs_error() {
-    let (executor, _mock) = executor();
-    let result = executor.run_ts("await tools.mock.hang({}, { timeoutMs: 20 })").await.unwrap();
-    let error = result.error().unwrap();
-    assert_eq!((error.code, error.tool_code), (ErrorCode::RuntimeError, Some(ToolErrorCode::ToolTimeout)));
-    assert_eq!(result.tool_calls[0].status, ToolCallStatus::Failed(ToolErrorCode::ToolTimeout));
+    let (executor, _mock) = python().await;
+    for script in [
+        Script::typescript("await tools.mock.hang({}, { timeoutMs: 20 })"),
+        Script::python("await tools.mock.hang({}, {'timeout': 0.02})"),
+        Script::python("call_mcp_tool_sync('mock.hang', {}, {'timeout': 0.02})"),
+    ] {
+        let result = executor.run(script).await.unwrap();
+        let error = result.error().unwrap();
+        assert_eq!(
+            (error.code, error.tool_code),
+            (ErrorCode::RuntimeError, Some(ToolErrorCode::ToolTimeout))
+        );
+        assert_eq!(result.tool_calls[0].status, ToolCallStatus::Failed(ToolErrorCode::ToolTimeout));
+    }
 }
 
 /// An open prompt, until it is withdrawn.

@@ -18,7 +18,9 @@ mod imports;
 mod private_addresses;
 /// Another configuration while scripts run.
 mod reconfigure;
-/// Saved scripts: called, found and saved by scripts.
+/// Saved scripts: called and found by scripts.
 mod saved_scripts;
+/// Scripts that scripts save.
+mod saving;
 /// Judged queries over the tools of real servers: see `tests/search`.
 mod search;

@@ -4,6 +4,10 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
 
+/// The arguments of `cx setup` about the changes that it makes.
+const CHANGES_OF_SETUP: [&str; 7] =
+    ["dry_run", "clients", "servers", "projects", "take_out", "existing", "no_connect"];
+
 #[derive(Args, Debug)]
 pub(crate) struct SetupArguments {
     /// Do not ask: put all servers behind cx, except those of one directory only, for all clients.
@@ -45,11 +49,11 @@ pub(crate) struct SetupArguments {
     pub(crate) json: bool,
 
     /// Undo the last setup
-    #[arg(long, conflicts_with_all = ["dry_run", "clients", "servers", "projects", "take_out", "existing", "no_connect"])]
+    #[arg(long, conflicts_with_all = CHANGES_OF_SETUP)]
     pub(crate) undo: bool,
 
     /// Undo also in files that were changed since
-    #[arg(long, requires = "undo")]
+    #[arg(long, requires = "undo", conflicts_with_all = CHANGES_OF_SETUP)]
     pub(crate) force: bool,
 }
 
@@ -108,7 +112,7 @@ pub(crate) struct TrustArguments {
     pub(crate) file: Option<PathBuf>,
 
     /// Do not ask for confirmation
-    #[arg(long, requires = "file")]
+    #[arg(long, requires = "file", conflicts_with_all = ["list", "revoke"])]
     pub(crate) yes: bool,
 
     /// List the trusted files

@@ -49,6 +49,23 @@ pub(crate) struct NatsAccess {
     nats_ca: Option<PathBuf>,
 }
 
+impl NatsArguments {
+    /// An option that is given and has no meaning without `--nats`. The parser does not ask for what an option requires
+    /// beside one that excludes it, as `--isolation` excludes `--nats`.
+    pub(crate) fn without_queue(&self) -> Option<&'static str> {
+        let NatsAccess { nats_key_file, nats_credentials, nats_ca } = &self.access;
+        let given = [
+            ("--nats-key-file", nats_key_file.is_some()),
+            ("--nats-credentials", nats_credentials.is_some()),
+            ("--nats-ca", nats_ca.is_some()),
+            ("--nats-tenant", self.nats_tenant.is_some()),
+            ("--nats-tenant-key-file", self.nats_tenant_key_file.is_some()),
+        ];
+        let first = given.iter().find(|(_, is_given)| *is_given);
+        first.map(|(option, _)| *option).filter(|_| self.nats.is_none())
+    }
+}
+
 impl NatsAccess {
     /// The queue on the server at `url`; `None` without an address, or without the key.
     pub(crate) fn queue_at(&self, url: Option<&str>) -> Option<NatsWorkers> {

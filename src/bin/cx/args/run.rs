@@ -39,7 +39,7 @@ pub(crate) struct RunArguments {
     pub(crate) remote: Option<String>,
 
     /// Read the token for --remote from this file
-    #[arg(long, value_name = "FILE", requires = "remote")]
+    #[arg(long, value_name = "FILE", requires = "remote", conflicts_with_all = ["nats", "isolation"])]
     pub(crate) remote_token_file: Option<PathBuf>,
 
     #[command(flatten)]
@@ -78,7 +78,7 @@ pub(crate) struct ReplayArguments {
     pub(crate) edit: Option<PathBuf>,
 
     /// Run nothing; print the contents of the recording
-    #[arg(long, conflicts_with = "edit")]
+    #[arg(long, conflicts_with_all = ["edit", "timeout"])]
     pub(crate) explain: bool,
 
     /// Maximum wall-clock time and CPU time of the script [default: as recorded, at most 30s and 10s]

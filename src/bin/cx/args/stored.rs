@@ -60,7 +60,8 @@ pub(crate) enum StateCommand {
         session: Option<String>,
 
         /// The session belongs to this tenant of `cx serve --http`
-        #[arg(long, value_name = "NAME", requires = "session")]
+        // What an option requires is not asked for beside an option that excludes it, so both are said.
+        #[arg(long, value_name = "NAME", requires = "session", conflicts_with = "all")]
         tenant: Option<String>,
 
         /// Delete the state of all workspaces and sessions; asks for confirmation

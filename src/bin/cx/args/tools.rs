@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::RangedU64ValueParser;
 use clap::{ArgGroup, Args, Subcommand};
 
 use super::script::ScriptLanguage;
@@ -42,7 +43,7 @@ pub(crate) enum ToolsCommand {
         words: Vec<String>,
 
         /// Maximum number of results
-        #[arg(long, default_value_t = 10)]
+        #[arg(long, default_value_t = 10, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
         limit: usize,
     },
     /// Show a tool's description, arguments and result
@@ -75,8 +76,13 @@ pub(crate) enum ToolsCommand {
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct TypesArguments {
-    #[command(flatten)]
-    pub(crate) source: ToolsSource,
+    /// Read servers from this `mcpServers` file instead of the discovered ones
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mcp_config: Vec<PathBuf>,
+
+    /// Start the servers and fetch their tool lists first
+    #[arg(long)]
+    pub(crate) refresh: bool,
 
     /// The language of the scripts
     #[arg(long, value_enum, default_value = "ts")]
@@ -99,19 +105,29 @@ pub(crate) struct TypesArguments {
     pub(crate) offline: bool,
 }
 
+/// The actions of `cx sync` that neither synchronize nor install that.
+const NOT_SYNCHRONIZING: [&str; 2] = ["uninstall", "status"];
+
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("action").args(["install", "uninstall", "status"]))]
 pub(crate) struct SyncArguments {
     /// Write declarations for editors into this directory, as `cx types` does, if they have changed
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with_all = NOT_SYNCHRONIZING)]
     pub(crate) types: Option<PathBuf>,
 
     /// The languages of the declarations
-    #[arg(long, value_enum, default_value = "ts", value_delimiter = ',', requires = "types")]
+    #[arg(
+        long,
+        value_enum,
+        default_value = "ts",
+        value_delimiter = ',',
+        requires = "types",
+        conflicts_with_all = NOT_SYNCHRONIZING
+    )]
     pub(crate) lang: Vec<ScriptLanguage>,
 
     /// Read servers from this `mcpServers` file instead of the discovered ones
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = NOT_SYNCHRONIZING)]
     pub(crate) mcp_config: Vec<PathBuf>,
 
     /// Let the system synchronize every day, with the arguments that are given here
@@ -127,7 +143,7 @@ pub(crate) struct SyncArguments {
     pub(crate) status: bool,
 
     /// Print the files that --install would write
-    #[arg(long, requires = "install")]
+    #[arg(long, requires = "install", conflicts_with_all = NOT_SYNCHRONIZING)]
     pub(crate) dry_run: bool,
 
     /// The scheduler that runs it every day [default: that of this system]

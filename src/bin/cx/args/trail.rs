@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand};
 
 /// Default number of runs that `cx runs` lists.
@@ -106,7 +107,12 @@ pub(crate) enum RunsCommand {
     /// List runs, the latest last
     List {
         /// Maximum number of runs
-        #[arg(long, value_name = "N", default_value_t = LISTED_RUNS)]
+        #[arg(
+            long,
+            value_name = "N",
+            default_value_t = LISTED_RUNS,
+            value_parser = RangedU64ValueParser::<usize>::new().range(1..)
+        )]
         limit: usize,
 
         /// Only the runs of the last TIME, such as 1h or 2days

@@ -47,6 +47,7 @@ fn queries_are_read_as_they_are_written() {
         json!({ "kind": "file", "call": { "op": "copy", "path": "a", "to": "b", "exclusive": true } }),
         json!({ "kind": "fileBlock", "file": { "path": "a", "mimeType": "text/plain" } }),
         json!({ "kind": "llm", "call": { "ask": "{}" } }),
+        json!({ "kind": "limitCall", "id": 1, "timeoutMs": 5.5 }),
     ];
     for call in calls {
         let query: Query =

@@ -1,7 +1,8 @@
 //! The names that every script has.
 
-/// Python's own functions, and those that every script has, so that they are no servers.
+/// Python's own functions, and those that every script has, so that they are no servers. Sorted.
 const BUILTINS: &[&str] = &[
+    "McpToolError",
     "abs",
     "aiter",
     "all",
@@ -93,10 +94,25 @@ const BUILTINS: &[&str] = &[
     "type",
     "vars",
     "zip",
-    "McpToolError",
 ];
 
 /// Whether it is a name that every script has.
 pub(super) fn is_builtin(name: &str) -> bool {
-    BUILTINS.contains(&name) || name.starts_with(|first: char| first.is_ascii_uppercase())
+    BUILTINS.binary_search(&name).is_ok() || name.starts_with(|first: char| first.is_ascii_uppercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_found() {
+        assert!(BUILTINS.is_sorted_by(|name, next| name < next), "a search needs sorted names");
+        for name in BUILTINS {
+            assert!(is_builtin(name), "{name}");
+        }
+        for name in ["github", "tools", "prints", ""] {
+            assert!(!is_builtin(name), "{name}");
+        }
+    }
 }

@@ -17,7 +17,7 @@ impl<'a> Surveyor<'a> {
             return false;
         }
         let given = |position: usize, name: &str| call.arguments.find_argument_value(name, position);
-        let text = |position: usize, name: &str| literal::string(given(position, name)?);
+        let text = |position: usize, name: &str| literal::string(given(position, name)?).map(str::to_owned);
         let at = |position: usize, name: &str| given(position, name).map_or(call.range(), Ranged::range);
         match name {
             "call_mcp_tool" | "call_mcp_tool_sync" => {

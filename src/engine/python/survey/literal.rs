@@ -14,12 +14,13 @@ pub(super) fn bytes(range: TextRange) -> Bytes {
     range.start().to_usize()..range.end().to_usize()
 }
 
-/// The arguments of a tool that is called as a function: keywords, one dict, or both.
+/// The arguments of a tool that is called as a function: keywords, one dict, or both. Behind a dict are the options of
+/// the call.
 pub(super) fn arguments(given: &Arguments) -> Literal {
     match &*given.args {
         [] if given.keywords.is_empty() => Literal::Null,
         [] => Reader::default().keywords(given, ObjectBuilder::default(), &[]),
-        [only] => Reader::default().with_keywords(Some(only), given, &[]),
+        [only] | [only, _] => Reader::default().with_keywords(Some(only), given, &[]),
         _ => UNKNOWN,
     }
 }
@@ -40,9 +41,9 @@ pub(super) fn read(expression: &Expr) -> Literal {
 }
 
 /// The text of an expression that is a string.
-pub(super) fn string(expression: &Expr) -> Option<String> {
+pub(super) fn string(expression: &Expr) -> Option<&str> {
     match expression {
-        Expr::StringLiteral(text) => Some(text.value.to_str().to_owned()),
+        Expr::StringLiteral(text) => Some(text.value.to_str()),
         _ => None,
     }
 }

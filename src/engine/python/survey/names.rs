@@ -1,6 +1,6 @@
 //! What a script binds and uses, which decides what names can mean.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use ruff_python_ast::visitor::{Visitor, walk_except_handler, walk_expr, walk_pattern, walk_stmt};
 use ruff_python_ast::{
@@ -8,21 +8,26 @@ use ruff_python_ast::{
     Parameter, Pattern, Stmt, StmtFunctionDef, StmtIf,
 };
 
-/// Names with which a script can change what others mean, or end early with success. With one of them nothing is
-/// certain.
-const OPAQUE: [&str; 11] = [
-    "globals",
-    "locals",
-    "vars",
-    "exec",
-    "eval",
-    "setattr",
-    "__builtins__",
-    "exit",
-    "quit",
-    "_exit",
-    "SystemExit",
-];
+/// Maximum number of names for which there is space before they are read.
+const MAX_EXPECTED: usize = 256;
+
+/// Whether a script that has this name can change what others mean, or end early with success. Then nothing is certain.
+fn is_of_meanings(name: &str) -> bool {
+    matches!(
+        name,
+        "globals"
+            | "locals"
+            | "vars"
+            | "exec"
+            | "eval"
+            | "setattr"
+            | "__builtins__"
+            | "exit"
+            | "quit"
+            | "_exit"
+            | "SystemExit"
+    )
+}
 
 /// Whether a script that has this name can change what an import finds.
 fn is_of_imports(name: &str) -> bool {
@@ -41,22 +46,25 @@ fn is_of_imports(name: &str) -> bool {
     )
 }
 
-/// Functions of Python that change no list that they are given.
-const READERS: [&str; 13] = [
-    "enumerate",
-    "len",
-    "list",
-    "max",
-    "min",
-    "print",
-    "reversed",
-    "set",
-    "sorted",
-    "str",
-    "sum",
-    "tuple",
-    "zip",
-];
+/// Whether it is a function of Python that changes no list that it is given.
+fn is_reader(name: &str) -> bool {
+    matches!(
+        name,
+        "enumerate"
+            | "len"
+            | "list"
+            | "max"
+            | "min"
+            | "print"
+            | "reversed"
+            | "set"
+            | "sorted"
+            | "str"
+            | "sum"
+            | "tuple"
+            | "zip"
+    )
+}
 
 /// Whether coroutines or futures have an attribute of this name.
 pub(super) fn is_of_coroutine(name: &str) -> bool {
@@ -85,16 +93,10 @@ pub(super) fn is_of_coroutine(name: &str) -> bool {
 /// How the names of a script are used.
 #[derive(Debug, Default)]
 pub(super) struct Names<'a> {
-    /// How often each name is bound, in any scope.
-    bound: HashMap<&'a str, usize>,
-    /// The names that are read, and whether some use may change the list that a name is.
-    used: HashMap<&'a str, bool>,
-    /// Those of them that some use could await, if they are coroutines.
-    held: HashSet<&'a str>,
-    /// The names that are bound to a list of at least one item.
-    filled: HashSet<&'a str>,
-    /// The names that are, or are a part of, a list that `call_tools` gets.
-    lists_of_calls: HashSet<&'a str>,
+    /// One entry for each name, so that a name in the text is looked up once.
+    names: HashMap<&'a str, NameUse>,
+    /// Whether there is a name that is, or is a part of, a list that `call_tools` gets.
+    has_lists_of_calls: bool,
     /// Whether the script can change what names mean in ways that the text does not show.
     pub(super) is_opaque: bool,
     /// Whether it can change what its imports find.
@@ -103,38 +105,61 @@ pub(super) struct Names<'a> {
     rebinds_asyncio: bool,
 }
 
+/// How one name is used.
+#[derive(Debug, Default)]
+struct NameUse {
+    /// How often it is bound, in any scope.
+    bound: usize,
+    /// Whether it is read.
+    is_used: bool,
+    /// Whether some use may change the list that it is.
+    may_change: bool,
+    /// Whether some use could await it, if it is a coroutine.
+    is_held: bool,
+    /// Whether it is bound to a list of at least one item.
+    is_filled: bool,
+    /// Whether it is, or is a part of, a list that `call_tools` gets.
+    is_list_of_calls: bool,
+    /// Whether it is noted what a script can do that has it.
+    is_noted: bool,
+}
+
 impl<'a> Names<'a> {
     /// Reads all names of a module.
     pub(super) fn read(module: &'a ModModule) -> Self {
-        let mut names = Self::default();
+        // Some two names for each statement; a script has few that its statements share.
+        let expected = (2 * module.body.len()).min(MAX_EXPECTED);
+        let mut names = Self { names: HashMap::with_capacity(expected), ..Self::default() };
         names.visit_body(&module.body);
         names
     }
 
     /// Whether the script binds the name in any scope.
     pub(super) fn is_bound(&self, name: &str) -> bool {
-        self.bound.contains_key(name)
+        self.names.get(name).is_some_and(|one| one.bound > 0)
     }
 
     /// Whether the script binds the name exactly once.
     pub(super) fn is_bound_once(&self, name: &str) -> bool {
-        self.bound.get(name) == Some(&1)
+        self.names.get(name).is_some_and(|one| one.bound == 1)
     }
 
     /// Whether the script reads the name.
     pub(super) fn is_used(&self, name: &str) -> bool {
-        self.used.contains_key(name)
+        self.names.get(name).is_some_and(|one| one.is_used)
     }
 
     /// Whether the coroutine that a variable is set to could be awaited. It cannot if all uses read what coroutines and
     /// futures do not have.
     pub(super) fn may_be_awaited(&self, name: &str) -> bool {
-        self.held.contains(name) || !self.is_bound_once(name)
+        self.names.get(name).is_none_or(|one| one.is_held || one.bound != 1)
     }
 
     /// Whether the name is, or is a part of, a list that `call_tools` gets.
     pub(super) fn is_list_of_calls(&self, name: &str) -> bool {
-        self.lists_of_calls.contains(name) && !self.is_bound("call_tools")
+        self.has_lists_of_calls
+            && self.names.get(name).is_some_and(|one| one.is_list_of_calls)
+            && !self.is_bound("call_tools")
     }
 
     /// Whether the name is that of the module, imported or not.
@@ -147,8 +172,9 @@ impl<'a> Names<'a> {
     pub(super) fn is_filled(&self, expression: &Expr) -> bool {
         match expression {
             Expr::Name(name) => {
-                let name = name.id.as_str();
-                self.filled.contains(name) && self.is_bound_once(name) && self.used.get(name) == Some(&false)
+                let is_kept =
+                    |one: &NameUse| one.is_filled && one.bound == 1 && one.is_used && !one.may_change;
+                self.names.get(name.id.as_str()).is_some_and(is_kept)
             }
             Expr::Call(call) => self.makes_filled(call),
             Expr::ListComp(made) => made
@@ -190,8 +216,7 @@ impl<'a> Names<'a> {
     fn reads(&mut self, expression: &'a Expr) {
         match expression {
             Expr::Name(name) if matches!(name.ctx, ExprContext::Load) => {
-                self.used.entry(&name.id).or_insert(false);
-                self.note_powers(&name.id);
+                self.note(&name.id).is_used = true;
             }
             other => self.visit_expr(other),
         }
@@ -201,7 +226,8 @@ impl<'a> Names<'a> {
     fn note_list_of_calls(&mut self, list: &'a Expr) {
         match list {
             Expr::Name(name) => {
-                self.lists_of_calls.insert(&name.id);
+                self.has_lists_of_calls = true;
+                self.names.entry(&name.id).or_default().is_list_of_calls = true;
             }
             Expr::List(list) => {
                 let starred = list.elts.iter().filter_map(Expr::as_starred_expr);
@@ -215,15 +241,26 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Notes what a script that uses this name can do.
+    /// The entry of a name. Notes what a script that has the name can do.
+    fn note(&mut self, name: &'a str) -> &mut NameUse {
+        let one = self.names.entry(name).or_default();
+        if !one.is_noted {
+            one.is_noted = true;
+            self.is_opaque |= is_of_meanings(name);
+            self.changes_imports |= is_of_imports(name);
+        }
+        one
+    }
+
+    /// Notes what a script that has this name can do, which is no variable's.
     fn note_powers(&mut self, name: &str) {
-        self.is_opaque |= OPAQUE.contains(&name);
+        self.is_opaque |= is_of_meanings(name);
         self.changes_imports |= is_of_imports(name);
     }
 
     fn bind(&mut self, name: &'a str) {
         self.rebinds_asyncio |= name == "asyncio";
-        *self.bound.entry(name).or_default() += 1;
+        self.names.entry(name).or_default().bound += 1;
     }
 }
 
@@ -242,7 +279,7 @@ impl<'a> Visitor<'a> for Names<'a> {
                 if let [Expr::Name(name)] = assigned.targets.as_slice()
                     && has_item(&assigned.value)
                 {
-                    self.filled.insert(&name.id);
+                    self.names.entry(&name.id).or_default().is_filled = true;
                 }
             }
             Stmt::For(each) => {
@@ -265,21 +302,19 @@ impl<'a> Visitor<'a> for Names<'a> {
         }
         match expression {
             Expr::Name(name) => {
-                self.note_powers(&name.id);
-                match name.ctx {
-                    ExprContext::Load => {
-                        self.used.insert(&name.id, true);
-                        self.held.insert(&name.id);
-                    }
-                    _ => self.bind(&name.id),
+                let one = self.note(&name.id);
+                if matches!(name.ctx, ExprContext::Load) {
+                    (one.is_used, one.may_change, one.is_held) = (true, true, true);
+                } else {
+                    one.bound += 1;
+                    self.rebinds_asyncio |= name.id == "asyncio";
                 }
             }
             Expr::Subscript(part) if matches!(part.ctx, ExprContext::Load) => {
                 self.reads(&part.value);
                 return self.visit_expr(&part.slice);
             }
-            Expr::Call(call) if matches!(&*call.func, Expr::Name(name) if READERS.contains(&name.id.as_str())) =>
-            {
+            Expr::Call(call) if matches!(&*call.func, Expr::Name(name) if is_reader(&name.id)) => {
                 self.visit_expr(&call.func);
                 call.arguments.args.iter().for_each(|given| self.reads(given));
                 return call.arguments.keywords.iter().for_each(|given| self.visit_keyword(given));
@@ -289,8 +324,8 @@ impl<'a> Visitor<'a> for Names<'a> {
                 if let Expr::Name(object) = &*member.value
                     && !is_of_coroutine(&member.attr)
                 {
-                    self.note_powers(&object.id);
-                    self.used.insert(&object.id, true);
+                    let one = self.note(&object.id);
+                    (one.is_used, one.may_change) = (true, true);
                     return;
                 }
             }
@@ -313,7 +348,7 @@ impl<'a> Visitor<'a> for Names<'a> {
         self.note_powers(name);
         self.note_powers(&alias.name);
         if name == "asyncio" && &*alias.name == "asyncio" {
-            *self.bound.entry(name).or_default() += 1;
+            self.names.entry(name).or_default().bound += 1;
         } else {
             self.bind(name);
         }

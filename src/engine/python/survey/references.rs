@@ -40,7 +40,7 @@ impl<'a> Surveyor<'a> {
                 }
                 return self.global(&name.id).map(found);
             }
-            Expr::Attribute(member) => (&member.value, member.attr.to_string(), member.attr.range),
+            Expr::Attribute(member) => (&member.value, member.attr.as_str(), member.attr.range),
             Expr::Subscript(member) => (&member.value, literal::string(&member.slice)?, member.slice.range()),
             _ => return None,
         };
@@ -57,7 +57,7 @@ impl<'a> Surveyor<'a> {
             }
             Reference::Server(server) if server.is_full_name() => None,
             Reference::Server(server) => Some(Found {
-                reference: Reference::Tool(server, name),
+                reference: Reference::Tool(server, name.to_owned()),
                 server_at: base.server_at,
                 tool_at: at,
             }),

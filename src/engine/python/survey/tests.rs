@@ -393,6 +393,14 @@ fn sources_that_would_take_too_much_stack_are_not_read() {
 
 /// Whatever the values are: those that are not written out count too.
 #[test]
+fn options_of_a_call_are_no_arguments() {
+    for written in ["{'x': 1}, {'timeout': 5}", "{'x': 1}, None", "{}, {'timeout': 5}, x=1"] {
+        let found = survey(&format!("await tools.a.b({written})\n")).uses.into_iter().next();
+        assert!(matches!(found.and_then(|one| one.arguments), Some(Literal::Object(_))), "{written}");
+    }
+}
+
+#[test]
 fn v_482_arguments_of_too_many_values_are_unknown() {
     let arguments = |written: &str| {
         let source = format!("await tools.a.b({written})\n");

@@ -1,4 +1,4 @@
-//! Modules that scripts cannot import, or can import and not use: the table of `cx_guest/refused.py`, with its
+//! Modules that scripts cannot import, or can import and not use: the table of `cx_guest/refusals.py`, with its
 //! messages. A test compares the two in the interpreter that scripts have.
 
 use self::Unavailable::{InUse, Module, Package};
@@ -75,7 +75,7 @@ const SERVING: &str = "a script serves nothing: return the value";
 const NO_BROWSER: &str = "a script has no browser: return the address";
 
 /// Sorted by name, without modules inside a package that exists: `dbm.gnu` fails in the package's own code.
-static TABLE: [(&str, Unavailable); 217] = [
+static TABLE: [(&str, Unavailable); 220] = [
     ("Crypto", Package(CRYPTOGRAPHY)),
     ("IPython", Package(TERMINAL)),
     ("Levenshtein", Package(SIMILARITY)),
@@ -91,6 +91,9 @@ static TABLE: [(&str, Unavailable); 217] = [
     ("_curses_panel", Module(TERMINAL)),
     ("_dbm", Module(DBM)),
     ("_gdbm", Module(DBM)),
+    ("_interpchannels", Module(THREADS)),
+    ("_interpqueues", Module(THREADS)),
+    ("_interpreters", Module(THREADS)),
     ("_ios_support", Module(PLATFORM)),
     ("_lzma", Module(COMPRESSION)),
     ("_msi", Module(WINDOWS)),

@@ -20,6 +20,23 @@ fn the_last_field_of_a_name_counts_and_what_is_spread_hides_those_before() {
     assert!(object.is_open);
 }
 
+/// Few fields are searched, and many have a map.
+#[test]
+fn a_name_is_found_among_few_fields_and_among_many() {
+    for count in 1..3 * FEW_FIELDS {
+        let mut object = ObjectBuilder::default();
+        for name in (0..count).chain([0, count - 1]) {
+            object.set(Field { value: Literal::Bool(true), ..field(name.to_string()) });
+        }
+        object.set(Field { value: Literal::Bool(false), ..field((count / 2).to_string()) });
+        let object = object.build();
+        let names: Vec<String> = (0..count).map(|name| name.to_string()).collect();
+        assert!(object.fields.iter().map(|field| &field.name).eq(&names), "{object:?}");
+        let changed = object.fields.iter().filter(|field| field.value == Literal::Bool(false));
+        assert!(changed.map(|field| &field.name).eq([&(count / 2).to_string()]), "{object:?}");
+    }
+}
+
 /// Fields times fields, and fields times what is spread.
 #[test]
 fn v_525_a_literal_object_is_read_in_linear_time() {

@@ -69,6 +69,11 @@ fn the_names_of_a_tool_that_is_too_long_are_free_again() {
     let [wide, few] = [wide, few].map(|fields| json!({"type": "object", "properties": fields}));
     let text = stub(&[tool("a_b", wide), tool("a__b", few)]);
     let shown = crate::text::start(&text, 2_000);
-    assert!(text.contains("async def a_b(self, arguments: _t.Mapping[_b.str, _t.Any] = ..., /"), "{shown}");
+    assert!(
+        text.contains(
+            "async def a_b(self, arguments: _t.Mapping[_b.str, _t.Any] = ..., options: CallOptions = "
+        ),
+        "{shown}"
+    );
     assert!(text.contains("class SABArguments(") && !text.contains("SABArguments2"), "{shown}");
 }

@@ -124,6 +124,8 @@ fn different_indentations_are_bounded() {
         (0..count).map(|width| format!("{}x\n", " ".repeat(width as usize))).collect()
     };
     assert_eq!(indentations(&with(MAX_INDENTATIONS)), MAX_INDENTATIONS);
+    // Every kind of line end.
+    assert_eq!(indentations("a\r b\r\n  c\n   d"), 4);
     assert_eq!(check(&with(MAX_INDENTATIONS)), Ok(()));
     assert_eq!(check(&with(MAX_INDENTATIONS + 1)), Err(Bound::TooDeep));
     // More columns than can be told apart.

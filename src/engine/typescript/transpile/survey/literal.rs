@@ -124,11 +124,11 @@ impl Reader {
                     (name_of(&method.key), key_bytes(&method.key), key_bytes(&method.key))
                 }
             };
-            match name.as_deref() {
+            match name {
                 // The method decides what the object becomes in JSON.
-                Some("toJSON") => return UNKNOWN,
-                None | Some("__proto__") => object.spread(true),
-                Some(name) => object.set(Field { name: name.to_owned(), at, value, value_at }),
+                Some(name) if name == "toJSON" => return UNKNOWN,
+                Some(name) if name != "__proto__" => object.set(Field { name, at, value, value_at }),
+                Some(_) | None => object.spread(true),
             }
         }
         Literal::Object(object.build())

@@ -107,9 +107,8 @@ impl Surveyor<'_> {
                 if name.sym == "tools" {
                     return Some(found(Reference::Tools));
                 }
-                let is_global = GLOBALS.contains(&*name.sym);
-                let server = NamedServer { name: name.sym.to_string(), is_global: true };
-                (!is_global).then(|| found(Reference::Server(server)))
+                let server = || NamedServer { name: name.sym.to_string(), is_global: true };
+                (!GLOBALS.contains(&*name.sym)).then(|| found(Reference::Server(server())))
             }
             Expr::Member(member) => self.member(member),
             Expr::OptChain(chain) => match &*chain.base {

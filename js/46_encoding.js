@@ -1,0 +1,73 @@
+// What scripts pass to the host and get from it: arguments, queries, answers.
+
+import { core, primordials } from "ext:core/mod.js";
+import { fromJson, toArguments } from "ext:cx/30_json.js";
+import { McpToolError, toolError } from "ext:cx/40_errors.js";
+
+const {
+  JSONStringify,
+  ObjectKeys,
+  ObjectPrototypeIsPrototypeOf,
+  RangeError,
+  StringPrototypeCharCodeAt,
+  TypeError,
+  TypeErrorPrototype,
+} = primordials;
+
+export const ops = core.ops;
+const FAILURE = 33; // "!"
+
+export function decode(answer) {
+  if (StringPrototypeCharCodeAt(answer, 0) === FAILURE) {
+    throw toolError(answer);
+  }
+  return fromJson(answer);
+}
+
+// Maximum characters of a name or a word in a query to the host, which copies it before checking it.
+const MAX_WORD = 2 ** 16;
+
+// A query to the host as JSON text.
+export function question(fields) {
+  const keys = ObjectKeys(fields);
+  for (let index = 0; index < keys.length; index++) {
+    const word = fields[keys[index]];
+    if (typeof word === "string" && word.length > MAX_WORD) {
+      throw new RangeError(`${keys[index]} has ${word.length} characters, at most ${MAX_WORD} here`);
+    }
+  }
+  return JSONStringify(fields);
+}
+
+// The arguments as JSON text; empty if there are none.
+export function encodeArguments(args) {
+  if (args === undefined || args === null) {
+    return "";
+  }
+  return toArguments(args) ?? `"a ${typeof args}"`;
+}
+
+// The result of `make` for an argument. If JSON cannot represent it, the call of `server` and `tool` fails with that
+// error.
+export function orInvalid(server, tool, make) {
+  try {
+    return make();
+  } catch (error) {
+    if (core.isNativeError(error) && ObjectPrototypeIsPrototypeOf(TypeErrorPrototype, error)) {
+      throw new McpToolError(error.message, { __proto__: null, server, tool, code: "INVALID_ARGUMENTS" });
+    }
+    throw error;
+  }
+}
+
+// The same for a call that throws.
+export function argumentsOf(server, tool, args) {
+  return orInvalid(server, tool, () => encodeArguments(args));
+}
+
+export function name(what, value) {
+  if (typeof value !== "string") {
+    throw new TypeError(`${what} must be a string: ${typeof value}`);
+  }
+  return value;
+}
