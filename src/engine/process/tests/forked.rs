@@ -270,6 +270,17 @@ async fn v_694_a_run_ends_with_the_fork_server_of_its_worker() {
     assert_eq!(code(&result), Some(ErrorCode::EngineCrashed), "{result:?}");
 }
 
+/// When the machine has no memory left.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_694_the_kernel_ends_a_worker_rather_than_its_fork_server() {
+    let score = |process: &str| -> i32 {
+        fs::read_to_string(format!("/proc/{process}/oom_score_adj")).unwrap().trim().parse().unwrap()
+    };
+    let look = move |worker: &str| (score(worker), score(&parent(worker)));
+    let (of_worker, of_server) = looked_at(&Stage::new(1, 1), look).await;
+    assert_eq!(of_worker, (of_server + 100).min(1000));
+}
+
 /// Runs go on without it, in workers that are started as processes of their own.
 #[tokio::test(flavor = "multi_thread")]
 async fn v_694_a_fork_server_that_is_killed_costs_no_later_run() {
