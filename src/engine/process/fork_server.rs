@@ -12,10 +12,13 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::mm::{Advice, madvise};
 use rustix::net::RecvFlags;
-use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, waitpid};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, waitpid};
 
 use super::connection::end_process;
 use super::forks::{self, ForkReport, REQUEST};
+
+/// The status of a worker of which the system tells none: no exit, and no signal.
+const NO_STATUS: i32 = 0x7f;
 
 /// A worker, of which the fork server is the parent.
 struct Child {
@@ -57,6 +60,7 @@ pub(super) fn share_memory() -> io::Result<()> {
 /// Ends the process with the executor.
 pub(super) fn become_worker(executor: OwnedFd) -> OwnedFd {
     let mut children: Vec<Child> = Vec::new();
+    await_children();
     if report(executor.as_fd(), ForkReport::Warm, None).is_err() {
         end_process();
     }
@@ -97,10 +101,23 @@ fn report(
     forks::send(executor, &report.encode(), descriptor)
 }
 
+/// Lets the system keep the statuses of children until they are asked for. It does not where they are ignored, which a
+/// process inherits of the one that has started it.
+fn await_children() {
+    #[expect(unsafe_code, reason = "no safe crate changes what a signal does to its default")]
+    // SAFETY: no handler is installed, and by default this signal does nothing.
+    unsafe {
+        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+    }
+}
+
 /// The status of a worker that has ended, as `wait` returns it. It is reaped then.
 fn status(child: &Child) -> Option<i32> {
-    let ended = waitpid(Some(child.pid), WaitOptions::NOHANG);
-    ended.ok().flatten().map(|(_pid, status)| status.as_raw())
+    match waitpid(Some(child.pid), WaitOptions::NOHANG) {
+        Ok(ended) => ended.map(|(_pid, status)| status.as_raw()),
+        Err(Errno::INTR) => None,
+        Err(_) => Some(NO_STATUS),
+    }
 }
 
 /// Reads one request, and forks.
@@ -141,7 +158,10 @@ fn answer(executor: BorrowedFd<'_>, children: &mut Vec<Child>) -> Forked {
 /// The worker has not been reaped, so no other process has its number.
 fn opened(process: i32) -> Result<Child, Errno> {
     let pid = Pid::from_raw(process).ok_or(Errno::SRCH)?;
-    // Without a descriptor nobody could end it. Its connection is closed with the executor's end of it, and it ends.
-    let process = pidfd_open(pid, PidfdFlags::empty())?;
+    let process = pidfd_open(pid, PidfdFlags::empty()).inspect_err(|_| {
+        // Without a descriptor the executor could not end it.
+        let _killed = kill_process(pid, Signal::KILL);
+        let _reaped = waitpid(Some(pid), WaitOptions::empty());
+    })?;
     Ok(Child { pid, process })
 }

@@ -42,6 +42,8 @@ pub(super) struct Confinement {
     pub(super) missing: Vec<String>,
     /// Whether the process has a user namespace that no other process is in.
     has_own_users: bool,
+    /// The user and the group of the process as they are called outside of its user namespace, where it has made one.
+    outside: Option<(u32, u32)>,
 }
 
 impl Confinement {
@@ -67,17 +69,21 @@ pub(super) fn leave_network(confinement: &mut Confinement) {
     // where the engine has threads already because it had to be compiled, the filter of system calls
     // makes no socket.
     let network = UnshareFlags::NEWUSER | UnshareFlags::NEWNET;
+    // Inside, nobody has a number yet.
+    let outside = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
     // A service manager may permit some kinds of namespaces only, and one call fails as a whole.
     if unshare(network | UnshareFlags::NEWIPC).or_else(|_| unshare(network)).is_ok() {
         confinement.active.push(NAMESPACES.to_owned());
         confinement.has_own_users = true;
+        confinement.outside = Some(outside);
     }
 }
 
-/// Lets the processes that this one forks leave its user namespace: only a user whom a namespace knows may make another
-/// one in it.
-pub(super) fn map_users() {
-    let (user, group) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
+/// Lets the processes that this one forks leave the user namespace that it has made: only a user whom a namespace knows
+/// may make another one in it.
+pub(super) fn map_users(confinement: &Confinement) {
+    // The namespace of its executor is not its own to change.
+    let Some((user, group)) = confinement.outside else { return };
     let files = [
         ("/proc/self/uid_map", format!("{user} {user} 1")),
         // Without it an unprivileged process may not map its group.
@@ -92,11 +98,16 @@ pub(super) fn map_users() {
     }
 }
 
-/// Call it first in a process that was forked after [`leave_network`]. The network without devices is the fork
-/// server's. In a user namespace of its own this process has no privileges over it, and its threads are counted apart.
+/// Call it first in a process that was forked after [`leave_network`], on its only thread. The network without devices
+/// is the fork server's. In a user namespace of its own this process has no privileges over it, and its threads are
+/// counted apart.
 pub(super) fn begin_forked(confinement: &mut Confinement) {
-    let has_network = confinement.active.iter().any(|measure| measure == NAMESPACES);
-    confinement.has_own_users = has_network && unshare(UnshareFlags::NEWUSER).is_ok();
+    if confinement.active.iter().any(|measure| measure == NAMESPACES) {
+        confinement.has_own_users = unshare(UnshareFlags::NEWUSER).is_ok();
+    } else {
+        // The fork server may only have had too many threads, as after it has compiled its engine.
+        leave_network(confinement);
+    }
 }
 
 /// Takes the opening of files away from this process. Call it when everything is open, on the first thread and before
@@ -106,6 +117,7 @@ pub(super) fn close_files(confinement: &mut Confinement) {
     // Before Linux 6.4 rustix reads the auxiliary vector, with the page size in it, from a file,
     // which can no longer be opened afterwards.
     let _read = rustix::param::page_size();
+    end_before_others();
     // In the user namespace the process has other credentials, and a change of credentials clears
     // this setting.
     end_with_parent(confinement);
@@ -122,6 +134,20 @@ pub(super) fn close_files(confinement: &mut Confinement) {
     let privileges = rustix::thread::set_no_new_privs(true);
     confinement.record("no new privileges", privileges.map_err(|error| error.to_string()));
     confinement.record("landlock", landlock());
+}
+
+/// Lets the kernel end this process rather than its executor, or its fork server, with which all workers end, when the
+/// machine has no memory left.
+fn end_before_others() {
+    /// Thousandths of the machine's memory that it seems to have more than it has.
+    const MORE: i32 = 100;
+    const MOST: i32 = 1000;
+    const FILE: &str = "/proc/self/oom_score_adj";
+    let now = std::fs::read_to_string(FILE).ok().and_then(|text| text.trim().parse::<i32>().ok());
+    if let Some(now) = now {
+        // Without it the kernel chooses as it would anyway.
+        let _raised = std::fs::write(FILE, now.saturating_add(MORE).min(MOST).to_string());
+    }
 }
 
 fn unshare(namespaces: UnshareFlags) -> rustix::io::Result<()> {

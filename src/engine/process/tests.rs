@@ -267,7 +267,7 @@ async fn wait_until(mut holds: impl AsyncFnMut() -> bool) {
 }
 
 /// The children of a process.
-fn children(pid: &str) -> Vec<String> {
+pub(super) fn children(pid: &str) -> Vec<String> {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let files = threads.flatten().map(|thread| std::fs::read_to_string(thread.path().join("children")));
     files

@@ -47,17 +47,30 @@ pub(super) struct Image {
 }
 
 impl Image {
-    /// Creates an image in an unnamed file that is removed when the process ends.
+    /// Creates an image in an unnamed file that is removed when the process ends. Nobody can change it afterwards: it is
+    /// the beginning of all interpreters, also of those in processes that are forked of this one.
     ///
     /// # Errors
     ///
     /// If the system cannot create such a file.
     pub(super) fn in_memory(bytes: &[u8]) -> io::Result<Self> {
         #[cfg(target_os = "linux")]
-        let file = File::from(rustix::fs::memfd_create("cx-python", rustix::fs::MemfdFlags::CLOEXEC)?);
+        let file = {
+            use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+
+            let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+            let file = File::from(memfd_create("cx-python", flags)?);
+            file.write_all_at(bytes, 0)?;
+            let seals = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+            fcntl_add_seals(&file, seals)?;
+            file
+        };
         #[cfg(not(target_os = "linux"))]
-        let file = tempfile::tempfile()?;
-        file.write_all_at(bytes, 0)?;
+        let file = {
+            let file = tempfile::tempfile()?;
+            file.write_all_at(bytes, 0)?;
+            file
+        };
         Ok(Self { file, offset: 0, length: bytes.len() })
     }
 }

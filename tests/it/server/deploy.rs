@@ -349,21 +349,19 @@ fn v_687_the_kernel_limits_the_threads_of_a_worker() {
     };
     let user_namespace = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/user")).ok();
     let server = client.process().to_string();
-    let processes = std::fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().file_name());
-    let all: Vec<String> = processes.filter_map(|name| name.into_string().ok()).collect();
-    let workers_of = |parent: &str| -> Vec<String> {
-        let is_worker = |process: &&String| {
-            let stat = file(process, "stat");
-            let of = stat.rsplit(')').next().and_then(|fields| fields.split_whitespace().nth(1));
-            of == Some(parent) && file(process, "cmdline").starts_with("cx-worker")
-        };
-        all.iter().filter(is_worker).cloned().collect()
+    let parent = |process: &str| {
+        let stat = file(process, "stat");
+        let parent = stat.rsplit(')').next().and_then(|fields| fields.split_whitespace().nth(1));
+        parent.unwrap_or_default().to_owned()
     };
-    // Workers are children of a fork server, which executes no script and has no limit itself.
-    let alone: Vec<String> = workers_of(&server)
-        .iter()
-        .flat_map(|fork_server| workers_of(fork_server))
-        .filter(|worker| user_namespace(worker) != user_namespace(&server))
+    let processes = std::fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().file_name());
+    // Workers are forked by a child of the server, which is not confined itself.
+    let alone: Vec<String> = processes
+        .filter_map(|name| name.into_string().ok())
+        .filter(|process| file(process, "cmdline").starts_with("cx-worker"))
+        .filter(|process| [parent(process), parent(&parent(process))].contains(&server))
+        .filter(|process| file(process, "status").lines().any(|line| line == "Seccomp:\t2"))
+        .filter(|process| user_namespace(process) != user_namespace(&server))
         .collect();
     if alone.is_empty() || cx::SandboxFeatures::of_kernel().landlock_abi < Some(2) {
         return skipped("workers have no user namespace here, or none in which the kernel counts threads");

@@ -130,7 +130,8 @@ fn a_worker_process_that_dies_on_its_machine_is_said() {
     let (worker, front) = (server.worker(1), Front::new(&server, "well"));
     let run = front.spawn(&["--timeout", "60s", "-e", ENDLESS]);
     wait_for(|| front.notes().contains("executed echo").then_some(()));
-    for process in worker.processes() {
+    // Workers first: with their fork server they end by themselves.
+    for process in worker.processes().into_iter().rev() {
         let id = process.file_name().unwrap().to_str().unwrap().to_owned();
         assert!(std::process::Command::new("kill").args(["-KILL", &id]).status().unwrap().success());
     }

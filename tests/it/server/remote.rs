@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::support::serve::{Start, wait_for_end};
 use crate::support::serve_http::{Reply, Server, TOKEN, wait_for, wait_within};
-use crate::support::{chaos, children_of};
+use crate::support::{chaos, descendants_of};
 
 /// A server that lends workers and has no upstream servers.
 fn lender(more: &[&str]) -> Server {
@@ -78,7 +78,7 @@ fn result(output: &Output) -> Value {
 
 /// The worker processes of a server.
 fn workers(server: &Server) -> Vec<PathBuf> {
-    children_of(server.process())
+    descendants_of(server.process())
 }
 
 #[test]

@@ -292,19 +292,20 @@ impl Sample {
     }
 }
 
-/// The number of child processes, including zombies.
+/// The number of child processes and of theirs, such as workers, including zombies.
 fn children(parent: u32) -> u64 {
-    let mut count = 0;
+    let mut parents = HashMap::new();
     for entry in fs::read_dir("/proc").unwrap() {
-        let path = entry.unwrap().path().join("stat");
+        let entry = entry.unwrap();
         // Other processes start and end meanwhile.
-        let Ok(stat) = fs::read_to_string(path) else { continue };
+        let Ok(stat) = fs::read_to_string(entry.path().join("stat")) else { continue };
         let after_name = stat.rsplit(')').next().unwrap_or_default();
-        if after_name.split_whitespace().nth(1) == Some(&parent.to_string()) {
-            count += 1;
-        }
+        let parent = after_name.split_whitespace().nth(1).unwrap_or_default();
+        parents.insert(entry.file_name().to_string_lossy().into_owned(), parent.to_owned());
     }
-    count
+    let process = parent.to_string();
+    let descends = |parent: &&String| **parent == process || parents.get(*parent) == Some(&process);
+    parents.values().filter(descends).count() as u64
 }
 
 /// The process after the threads for many runs at once have ended, which is when its figures have stayed the same for a

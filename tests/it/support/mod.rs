@@ -97,12 +97,20 @@ pub(crate) async fn failure(source: &str) -> (ErrorCode, String) {
     (error.code, error.message.clone())
 }
 
-/// The child processes of a process of this machine, from `/proc`.
-pub(crate) fn children_of(process: u32) -> Vec<PathBuf> {
-    let Ok(threads) = std::fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
-    let of_thread = |thread: PathBuf| std::fs::read_to_string(thread.join("children")).unwrap_or_default();
-    let all = threads.flatten().map(|thread| of_thread(thread.path())).collect::<Vec<_>>().join(" ");
-    all.split_whitespace().map(|child| Path::new("/proc").join(child)).collect()
+/// The child processes of a process of this machine, and theirs, from `/proc`: of an executor these are the fork servers
+/// and the workers.
+pub(crate) fn descendants_of(process: u32) -> Vec<PathBuf> {
+    let children = |process: &Path| -> Vec<PathBuf> {
+        let Ok(threads) = std::fs::read_dir(process.join("task")) else { return Vec::new() };
+        let of_thread =
+            |thread: PathBuf| std::fs::read_to_string(thread.join("children")).unwrap_or_default();
+        let all = threads.flatten().map(|thread| of_thread(thread.path())).collect::<Vec<_>>().join(" ");
+        all.split_whitespace().map(|child| Path::new("/proc").join(child)).collect()
+    };
+    let mut found = children(&Path::new("/proc").join(process.to_string()));
+    let theirs: Vec<PathBuf> = found.iter().flat_map(|child| children(child)).collect();
+    found.extend(theirs);
+    found
 }
 
 /// Waits for something that another thread brings about.

@@ -192,7 +192,7 @@ impl Worker {
 
     /// The worker processes that this machine has started.
     pub(crate) fn processes(&self) -> Vec<PathBuf> {
-        super::children_of(self.child.id())
+        super::descendants_of(self.child.id())
     }
 
     pub(crate) fn signal(&self, name: &str) {

@@ -2,12 +2,21 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
 
-use rustix::process::{Pid, Signal, kill_process};
+use parking_lot::Mutex;
+use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
 
-use super::{Stage, printed, text};
-#[cfg(feature = "python")]
-use crate::run::script::Language;
+use super::{Stage, argument_after, children, code, printed, program, short, text, wait_until};
+use crate::engine::engines;
+use crate::engine::process::sandbox::max_threads;
+use crate::engine::process::{WorkerProgram, own_socket};
+use crate::machine::{self, SandboxFeatures};
+use crate::run::context::RunEnvironment;
+use crate::run::result::{ErrorCode, Outcome, Output};
+use crate::run::script::{Language, Script};
 
 /// The parent of a process.
 fn parent(pid: &str) -> String {
@@ -22,6 +31,38 @@ async fn worker_and_parent(stage: &Stage) -> (String, String) {
     let printed = printed(&result);
     let (pid, parent) = printed.split_once(' ').unwrap();
     (pid.to_owned(), parent.to_owned())
+}
+
+/// What `look` finds of a worker while its run is in flight: the worker cannot go on before its line was heard.
+async fn looked_at<T: Send + 'static>(stage: &Stage, look: impl Fn(&str) -> T + Send + Sync + 'static) -> T {
+    let seen = Arc::<Mutex<Option<T>>>::default();
+    let kept = Arc::clone(&seen);
+    let mut script = Script::typescript("// hostile: pid\nreturn 1");
+    script.on_output = Some(Arc::new(move |entry, _cancel| {
+        let Output::Log { text, .. } = entry else { return };
+        *kept.lock() = Some(look(text));
+    }));
+    let environment = RunEnvironment::empty(short(), tokio::runtime::Handle::current());
+    assert_eq!(text(&stage.run_in(environment, script).await), "1");
+    seen.lock().take().unwrap()
+}
+
+/// Sends a signal to a fork server.
+fn signal(server: &str, signal: Signal) {
+    let server = Pid::from_raw(server.parse().unwrap()).unwrap();
+    assert_ne!(server, getpid(), "the worker is not forked");
+    kill_process(server, signal).unwrap();
+}
+
+/// What the descriptors of a process are, such as `socket:[17]`. Of those without a file there is the kind only.
+fn descriptors(process: &str) -> Vec<String> {
+    let open = fs::read_dir(format!("/proc/{process}/fd")).unwrap().flatten();
+    let links = open.filter_map(|entry| fs::read_link(entry.path()).ok());
+    links.map(|link| link.to_string_lossy().into_owned()).filter(|link| link != "/dev/null").collect()
+}
+
+fn sockets(descriptors: &[String]) -> BTreeSet<&String> {
+    descriptors.iter().filter(|link| link.starts_with("socket:")).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -99,6 +140,174 @@ async fn v_693_forked_workers_of_python_draw_random_numbers_of_their_own() {
     let stage = |runs| Stage::of_language(Language::Python, runs, 1, vec![cache.path().to_owned()]);
     draws(stage(1), source).await;
     draws(stage(2), source).await;
+}
+
+/// A worker that was taken over would reach other workers, or the executor, over what it shares with them.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_695_a_forked_worker_has_no_descriptor_of_another_process() {
+    let stage = Stage::new(1, 1);
+    let (server, own) = looked_at(&stage, |worker| (parent(worker), descriptors(worker))).await;
+    let mut of_server = Vec::new();
+    // While it forks, it has the connection of the new worker.
+    wait_until(async || {
+        of_server = descriptors(&server);
+        sockets(&of_server).len() == 1
+    })
+    .await;
+    assert!(
+        of_server.iter().all(|link| link.starts_with("socket:") || link.contains("pidfd")),
+        "{of_server:?}"
+    );
+    assert!(own.iter().all(|link| !link.contains("pidfd")), "{own:?}");
+    assert!(!sockets(&own).is_empty(), "{own:?}");
+    assert!(sockets(&own).is_disjoint(&sockets(&of_server)), "{own:?} {of_server:?}");
+}
+
+/// A fork server that has threads, such as this test program or one that had to compile its engine, cannot leave the
+/// network, nor the executor's user namespace. Its workers can.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_698_a_worker_leaves_the_network_that_its_fork_server_could_not_leave() {
+    #[expect(clippy::disallowed_methods, reason = "whether the machine permits it")]
+    let permitted = Command::new("unshare").args(["--user", "--net", "true"]).stderr(Stdio::null()).status();
+    if !permitted.is_ok_and(|status| status.success()) {
+        return;
+    }
+    let (network, limits) = looked_at(&Stage::new(1, 1), |worker| {
+        let network = fs::read_link(format!("/proc/{worker}/ns/net")).unwrap();
+        (network, fs::read_to_string(format!("/proc/{worker}/limits")).unwrap())
+    })
+    .await;
+    assert_ne!(network, fs::read_link("/proc/self/ns/net").unwrap());
+    if SandboxFeatures::of_kernel().landlock_abi >= Some(2) {
+        let most = max_threads(machine::processors()).to_string();
+        let limit = limits.lines().find_map(|line| line.strip_prefix("Max processes")).unwrap();
+        assert_eq!(limit.split_whitespace().next(), Some(&*most), "{limits}");
+    }
+}
+
+/// Only the fork server learns how a worker has ended. On a busy machine it may tell that after the run's result.
+async fn says_how_a_worker_has_ended(stage: &Stage) {
+    let (_worker, server) = worker_and_parent(stage).await;
+    assert_ne!(server, std::process::id().to_string(), "the worker is not forked");
+    wait_until(async || {
+        let result = stage.run("// hostile: abort\nreturn 1").await;
+        let Outcome::Failed(error) = &result.outcome else { panic!("{result:?}") };
+        assert_eq!(error.code, ErrorCode::EngineCrashed, "{error:?}");
+        error.message.contains("aborted (signal 6, SIGABRT)")
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_is_said_how_a_forked_worker_has_ended() {
+    says_how_a_worker_has_ended(&Stage::new(1, 1)).await;
+}
+
+/// The name of the test that is the worker of the next one, and the argument by which it knows that.
+const IGNORING: &str = "engine::process::tests::forked::ignoring";
+const IGNORING_MARK: &str = "--skip=this-worker-ignores-its-children";
+
+/// Not a test: the worker of the next one, as if the program that started it ignored the ends of its children.
+#[test]
+fn ignoring() {
+    if argument_after(IGNORING_MARK).is_some() {
+        #[expect(unsafe_code, reason = "what another program has done")]
+        // SAFETY: no handler is installed, and this process has no children yet.
+        unsafe {
+            libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+        }
+        engines::work(own_socket().unwrap());
+    }
+}
+
+/// The system keeps no statuses for a process that ignores the ends of its children, as it does if the program that has
+/// started it did.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_697_a_fork_server_does_not_ignore_the_ends_of_its_workers() {
+    let ignoring = WorkerProgram { forks: true, ..program(IGNORING, IGNORING_MARK, 1) };
+    says_how_a_worker_has_ended(&Stage::with(ignoring, Language::TypeScript, 1, Vec::new())).await;
+}
+
+/// The name of the test that is the process of the next one, and the argument by which it knows that.
+const FIRST: &str = "engine::process::tests::forked::first_process";
+const FIRST_MARK: &str = "--skip=this-is-the-first-process";
+
+/// Not a test: the process of the next one. Processes whose parent has ended become its children.
+#[test]
+fn first_process() {
+    if argument_after(FIRST_MARK).is_none() {
+        return;
+    }
+    set_child_subreaper(Some(getpid())).unwrap();
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let stage = Stage::new(1, 1);
+        let (_worker, server) = worker_and_parent(&stage).await;
+        // The executor knows of those that are confined.
+        let is_confined = |worker: &String| {
+            let status = fs::read_to_string(format!("/proc/{worker}/status")).unwrap_or_default();
+            status.lines().any(|line| line == "Seccomp:\t2")
+        };
+        let mut idle = Vec::new();
+        wait_until(async || {
+            idle = children(&server);
+            !idle.is_empty() && idle.iter().all(is_confined)
+        })
+        .await;
+        signal(&server, Signal::KILL);
+        wait_until(async || idle.iter().all(|worker| !Path::new("/proc").join(worker).exists())).await;
+    });
+}
+
+#[test]
+fn v_697_no_worker_stays_as_a_zombie_where_the_executor_is_the_first_process() {
+    #[expect(clippy::disallowed_methods, reason = "the process is this test program")]
+    let output = Command::new("/proc/self/exe")
+        .args(["--exact", FIRST, "--nocapture", "--test-threads=1", FIRST_MARK])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// It cannot tell anything, so nobody waits for what it would tell.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_696_a_fork_server_that_is_stopped_costs_no_run_and_ends_with_its_executor() {
+    let stage = Stage::new(1, 1);
+    let (_worker, server) = worker_and_parent(&stage).await;
+    signal(&server, Signal::STOP);
+    let own = std::process::id().to_string();
+    wait_until(async || {
+        let result = stage.run("// hostile: parent\nreturn 1").await;
+        assert_eq!(code(&result), None, "{result:?}");
+        printed(&result).split_once(' ').is_some_and(|(_worker, parent)| parent == own)
+    })
+    .await;
+    drop(stage);
+    wait_until(async || !Path::new("/proc").join(&server).exists()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn v_694_a_run_ends_with_the_fork_server_of_its_worker() {
+    let stage = Stage::new(1, 1);
+    let mut script = Script::typescript("// hostile: kill\nreturn 1");
+    script.on_output = Some(Arc::new(|entry, _cancel| {
+        let Output::Log { text, .. } = entry else { return };
+        signal(&parent(text), Signal::KILL);
+    }));
+    let environment = RunEnvironment::empty(short(), tokio::runtime::Handle::current());
+    let result = stage.run_in(environment, script).await;
+    assert_eq!(code(&result), Some(ErrorCode::EngineCrashed), "{result:?}");
+}
+
+/// When the machine has no memory left.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_694_the_kernel_ends_a_worker_rather_than_its_fork_server() {
+    let score = |process: &str| -> i32 {
+        fs::read_to_string(format!("/proc/{process}/oom_score_adj")).unwrap().trim().parse().unwrap()
+    };
+    let look = move |worker: &str| (score(worker), score(&parent(worker)));
+    let (of_worker, of_server) = looked_at(&Stage::new(1, 1), look).await;
+    assert_eq!(of_worker, (of_server + 100).min(1000));
 }
 
 /// Runs go on without it, in workers that are started as processes of their own.

@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use super::{Stage, WATCHDOG, argument_after, code, program, text};
+use crate::engine::process::forks::ForkReport;
 use crate::engine::process::frames::{self, Decoder, RunNumber};
 use crate::engine::process::wire::{self, Done, FromWorker, PROTOCOL, Reply, ToWorker};
 use crate::engine::process::{WorkerProgram, end_process, own_socket};
@@ -25,6 +26,14 @@ pub(in crate::engine::process) const DEAF: &str = "it lacks everything";
 /// That process.
 pub(in crate::engine::process) fn deaf() -> WorkerProgram {
     program(IMPOSTOR, &format!("{MARK}failed-deaf"), 1)
+}
+
+/// What one is called that never warms up, as a fork server.
+pub(in crate::engine::process) const COLD: &str = "cold";
+
+/// That process.
+pub(in crate::engine::process) fn cold() -> WorkerProgram {
+    WorkerProgram { forks: true, ..program(IMPOSTOR, &format!("{MARK}{COLD}"), 1) }
 }
 
 /// A process that has ended, with a last message, before it is told that its run may go on.
@@ -73,7 +82,10 @@ impl Impostor {
     }
 
     fn act(&mut self, kind: &str) {
-        let ToWorker::Hello(_) = self.receive(RunNumber::NONE) else { panic!("no greeting") };
+        let ToWorker::Hello(hello) = self.receive(RunNumber::NONE) else { panic!("no greeting") };
+        if hello.forks {
+            return self.act_as_fork_server(kind);
+        }
         if kind == "survey-unready" {
             return self.send(RunNumber::NONE, &surveyed());
         }
@@ -133,6 +145,17 @@ impl Impostor {
     }
 }
 
+impl Impostor {
+    /// In the place of a fork server, it forks nothing.
+    fn act_as_fork_server(&mut self, kind: &str) {
+        match kind {
+            COLD => {}
+            "garbled" => self.stream.write_all(&[0xff; 64]).unwrap(),
+            _ => self.stream.write_all(&ForkReport::Warm.encode()).unwrap(),
+        }
+    }
+}
+
 fn surveyed() -> FromWorker {
     FromWorker::Surveyed { survey: String::new(), took_ns: 0 }
 }
@@ -183,6 +206,17 @@ async fn v_473_a_worker_that_speaks_out_of_turn_is_killed() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The workers are started without it.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_696_a_fork_server_that_does_not_answer_or_speaks_nonsense_costs_no_run() {
+    for kind in ["unanswering", "garbled"] {
+        let program = WorkerProgram { forks: true, ..program(IMPOSTOR, &format!("{MARK}{kind}"), 1) };
+        let stage = Stage::with(program, Language::TypeScript, 0, Vec::new());
+        let result = run_for(&stage, false, Duration::from_secs(50)).await;
+        assert_eq!(text(&result), "\"honest\"", "{kind}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

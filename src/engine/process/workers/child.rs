@@ -7,7 +7,7 @@ use std::process::{Child, ExitStatus};
 use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, Signal, pidfd_send_signal};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 
 use super::forking::ForkServer;
 
@@ -42,7 +42,7 @@ impl WorkerChild {
             Self::Started(child) => child.try_wait(),
             Self::Forked { pid, process, server, status } => {
                 if status.is_none() && has_ended(process) {
-                    *status = server.take_status(*pid)?;
+                    *status = server.take_status(*pid).inspect_err(|_| reap_orphan(process))?;
                 }
                 Ok(*status)
             }
@@ -66,6 +66,12 @@ impl WorkerChild {
             let _status = child.wait();
         }
     }
+}
+
+/// Reaps a process whose fork server has ended. Its parent is the machine's first process then, or that of its container,
+/// which may be this one. Elsewhere this has no effect.
+fn reap_orphan(process: &OwnedFd) {
+    let _of_another = waitid(WaitId::PidFd(process.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
 }
 
 /// The descriptor of a process can be read when the process has ended.

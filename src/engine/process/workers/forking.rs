@@ -5,17 +5,21 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::RecvFlags;
-use rustix::process::Pid;
+use rustix::net::{RecvFlags, SendFlags, SocketType};
+use rustix::process::{Pid, getpid};
 
-use super::WorkerOptions;
-use super::start::start_fork_server;
+use super::launch::{hello, launch, sockets};
+use super::options::WorkerOptions;
 use crate::engine::process::forks::{self, ForkReport, REQUEST};
+
+/// How often it is checked whether the executor is closed, while a fork server warms up.
+const TICK: Duration = Duration::from_millis(20);
 
 /// Maximum time in which a fork server forks: it has nothing else to do.
 const MAX_FORK: Duration = Duration::from_secs(2);
@@ -28,14 +32,37 @@ pub(super) struct ForkServer {
     child: Mutex<Child>,
     pub(super) pid: Pid,
     socket: OwnedFd,
+    /// How workers have ended for which nobody has asked yet. Whoever reads the socket holds it, because a message that
+    /// one thread waits for must not be read by another one.
     ended: Mutex<HashMap<Pid, ExitStatus>>,
+    /// Whether it has failed to answer: what it would say next may be the answer to an earlier request.
+    is_lost: AtomicBool,
 }
 
 impl ForkServer {
     /// Starts one, which warms up by itself.
     pub(super) fn start(options: &WorkerOptions) -> io::Result<Self> {
-        let (child, pid, socket) = start_fork_server(options)?;
-        Ok(Self { child: Mutex::new(child), pid, socket, ended: Mutex::default() })
+        let (socket, theirs) = sockets(SocketType::SEQPACKET)?;
+        let (child, pid) = launch(options, theirs)?;
+        // Ended when this is dropped.
+        let server = Self::new(child, pid, socket);
+        rustix::net::send(&server.socket, &hello(options, getpid(), true)?, SendFlags::NOSIGNAL)?;
+        Ok(server)
+    }
+
+    fn new(child: Child, pid: Pid, socket: OwnedFd) -> Self {
+        Self {
+            child: Mutex::new(child),
+            pid,
+            socket,
+            ended: Mutex::default(),
+            is_lost: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether it forks no more workers. Otherwise the system has only refused some.
+    pub(super) fn is_lost(&self) -> bool {
+        self.is_lost.load(Ordering::Relaxed)
     }
 
     /// Waits until it is warm, or `is_closed`.
@@ -45,7 +72,7 @@ impl ForkServer {
     /// If it has ended, or takes too long.
     pub(super) fn await_warm(&self, is_closed: impl Fn() -> bool) -> io::Result<()> {
         let began = Instant::now();
-        while !self.is_readable(super::TICK) {
+        while !self.is_readable(TICK) {
             if is_closed() {
                 return Err(io::ErrorKind::Interrupted.into());
             }
@@ -65,6 +92,13 @@ impl ForkServer {
     ///
     /// If the system refuses it, or the fork server has ended or does not answer.
     pub(super) fn fork(&self, connection: &OwnedFd) -> io::Result<(Pid, OwnedFd)> {
+        self.ask(connection).inspect_err(|_| self.is_lost.store(true, Ordering::Relaxed))?
+    }
+
+    /// The same. The inner error is that of the system which has refused a worker.
+    fn ask(&self, connection: &OwnedFd) -> io::Result<io::Result<(Pid, OwnedFd)>> {
+        // Until the answer is there.
+        let mut ended = self.ended.lock();
         forks::send(&self.socket, &REQUEST, Some(connection.as_fd()))?;
         let began = Instant::now();
         loop {
@@ -74,42 +108,43 @@ impl ForkServer {
             match self.receive()? {
                 (ForkReport::Forked(process), Some(descriptor)) => {
                     let pid = Pid::from_raw(process).ok_or(io::ErrorKind::InvalidData)?;
-                    return Ok((pid, descriptor));
+                    // That of an earlier process with this number, for which nobody has asked.
+                    ended.remove(&pid);
+                    return Ok(Ok((pid, descriptor)));
                 }
-                (ForkReport::Refused(error), _) => return Err(io::Error::from_raw_os_error(error)),
-                (ForkReport::Ended { process, status }, _) => self.note_end(process, status),
+                (ForkReport::Refused(error), _) => return Ok(Err(io::Error::from_raw_os_error(error))),
+                (ForkReport::Ended { process, status }, _) => note_end(&mut ended, process, status),
                 (other, _) => return Err(unexpected(&other)),
             }
         }
     }
 
-    /// How a worker has ended, if the fork server has reported it.
+    /// How a worker has ended, if the fork server has reported it. `None` also while it is asked for a worker: ask again.
     ///
     /// # Errors
     ///
-    /// If it has not, and has ended itself.
+    /// If it has not reported it, and has ended itself.
     pub(super) fn take_status(&self, pid: Pid) -> io::Result<Option<ExitStatus>> {
+        let Some(mut ended) = self.ended.try_lock() else { return Ok(None) };
         loop {
-            if let Some(status) = self.ended.lock().remove(&pid) {
+            if let Some(status) = ended.remove(&pid) {
                 return Ok(Some(status));
             }
             if !self.is_readable(Duration::ZERO) {
                 return Ok(None);
             }
             match self.receive() {
-                Ok((ForkReport::Ended { process, status }, _)) => self.note_end(process, status),
-                Ok(_) => {}
-                // Another thread has read what there was.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error),
+                Ok((ForkReport::Ended { process, status }, _)) => note_end(&mut ended, process, status),
+                // The answer to a request that nobody waits for any more. Its worker has no connection, and ends.
+                Ok(_late) => {}
+                Err(error) => return if self.has_ended() { Err(error) } else { Ok(None) },
             }
         }
     }
 
-    fn note_end(&self, process: i32, status: i32) {
-        if let Some(pid) = Pid::from_raw(process) {
-            self.ended.lock().insert(pid, ExitStatus::from_raw(status));
-        }
+    /// Whether its process has ended, and its workers have another parent.
+    fn has_ended(&self) -> bool {
+        !matches!(self.child.lock().try_wait(), Ok(None))
     }
 
     fn is_readable(&self, wait: Duration) -> bool {
@@ -147,6 +182,15 @@ impl Drop for ForkServer {
     }
 }
 
+fn note_end(ended: &mut HashMap<Pid, ExitStatus>, process: i32, status: i32) {
+    if let Some(pid) = Pid::from_raw(process) {
+        ended.insert(pid, ExitStatus::from_raw(status));
+    }
+}
+
 fn unexpected(report: &ForkReport) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("the fork server reports {report:?}"))
 }
+
+#[cfg(test)]
+mod tests;

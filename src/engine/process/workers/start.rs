@@ -3,21 +3,21 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt as _;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
 
-use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, socketpair};
+use rustix::net::{SendFlags, SocketType};
 use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open};
 
 use super::child::WorkerChild;
 use super::end::Killer;
 use super::forking::ForkServer;
-use super::{Shared, WorkerOptions, WorkerProcess};
-use crate::engine::process::frames::{self, Decoder, RunNumber};
+use super::launch::{hello, launch, sockets};
+use super::options::WorkerOptions;
+use super::state::{Shared, WorkerProcess};
+use crate::engine::process::frames::Decoder;
 use crate::engine::process::group::Group;
-use crate::engine::process::wire::{self, Hello, PROTOCOL, ToWorker};
+use crate::engine::process::wire;
 
 /// Starts a worker as a process of the program. It warms up by itself.
 pub(super) fn start(options: &WorkerOptions, shared: &Arc<Shared>) -> io::Result<WorkerProcess> {
@@ -90,62 +90,4 @@ fn greeted(options: &WorkerOptions, shared: &Arc<Shared>, born: Born) -> io::Res
     worker.out.drain(..sent);
     worker.socket = Some(own);
     Ok(worker)
-}
-
-/// Starts a fork server. Returns its process and the connection to it.
-pub(super) fn start_fork_server(options: &WorkerOptions) -> io::Result<(Child, Pid, OwnedFd)> {
-    let (own, theirs) = sockets(SocketType::SEQPACKET)?;
-    let (mut child, pid) = launch(options, theirs)?;
-    let sent = hello(options, getpid(), true)
-        .and_then(|hello| Ok(rustix::net::send(&own, &hello, SendFlags::NOSIGNAL)?))
-        .inspect_err(|_| {
-            let _killed = child.kill();
-            let _reaped = child.wait();
-        });
-    sent.map(|_bytes| (child, pid, own))
-}
-
-/// The first message of a process whose parent is `parent`.
-fn hello(options: &WorkerOptions, parent: Pid, forks: bool) -> io::Result<Vec<u8>> {
-    let hello = ToWorker::Hello(Hello {
-        protocol: PROTOCOL,
-        is_python: options.is_python,
-        counts_fuel: options.counts_fuel,
-        requires_sandbox: options.program.requires_sandbox,
-        memory_bytes: options.memory_bytes as u64,
-        caches: options.caches.clone(),
-        parent: parent.as_raw_nonzero().get(),
-        forks,
-    });
-    let mut out = Vec::new();
-    frames::append(&mut out, RunNumber::NONE, &hello, wire::MAX_START_BYTES)
-        .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-    Ok(out)
-}
-
-/// Both ends of a connection. This process's end does not block.
-fn sockets(kind: SocketType) -> io::Result<(OwnedFd, OwnedFd)> {
-    let (own, theirs) = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?;
-    rustix::io::ioctl_fionbio(&own, true)?;
-    Ok((own, theirs))
-}
-
-/// Starts a process of the program.
-fn launch(options: &WorkerOptions, connection: OwnedFd) -> io::Result<(Child, Pid)> {
-    #[expect(clippy::disallowed_methods, reason = "this starts this program itself, as a worker")]
-    let mut command = Command::new(&options.program.program);
-    command
-        .arg0("cx-worker")
-        .args(&options.program.arguments)
-        .env_clear()
-        .current_dir("/")
-        .stdin(Stdio::from(connection))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        // A process group of its own: it gets no signals of the terminal, and its priority can be
-        // lowered with one call.
-        .process_group(0);
-    let child = command.spawn()?;
-    let pid = Pid::from_child(&child);
-    Ok((child, pid))
 }

@@ -1,9 +1,10 @@
 //! Workers that are killed while they are idle, and when others are started in place of those that runs get.
 
-use rustix::process::{Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 
+use super::start::start;
 use super::*;
-use crate::engine::process::tests::{MARK, WORKER, program};
+use crate::engine::process::tests::{MARK, WORKER, children, impostor, program};
 use crate::run::limits::Limits;
 
 /// Timeout of tests that would otherwise hang.
@@ -120,6 +121,27 @@ fn a_forked_worker_has_a_process_group_of_its_own() {
     let worker = fork(&server, &options, &shared).unwrap();
     wait_for(|| worker.has_spoken().then_some(()));
     assert_eq!(rustix::process::getpgid(Some(worker.pid)), Ok(worker.pid));
+}
+
+/// The thread waits for the fork server then, and nothing waits for the thread.
+#[test]
+fn v_696_an_executor_that_is_closed_while_a_fork_server_warms_up_ends_it() {
+    let workers = Workers::new(WorkerOptions { program: impostor::cold(), ..options(1) }).unwrap();
+    let shared = Arc::clone(&workers.shared);
+    let has_fork_server = || {
+        children("self").iter().any(|child| {
+            let arguments = std::fs::read_to_string(format!("/proc/{child}/cmdline")).unwrap_or_default();
+            arguments.contains(&format!("impostor-{}", impostor::COLD))
+        })
+    };
+    wait_for(|| has_fork_server().then_some(()));
+    drop(workers);
+    let began = Instant::now();
+    wait_for(|| (!shared.state.lock().has_thread && !has_fork_server()).then_some(()));
+    // Not only because it has waited for as long as it waits for any fork server.
+    assert!(began.elapsed() < WATCHDOG / 2);
+    let state = shared.state.lock();
+    assert_eq!((state.fresh.len(), state.failures), (0, 0));
 }
 
 /// To start a process takes as much of the processors as many short runs, such as the one that has just begun.

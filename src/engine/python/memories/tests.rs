@@ -93,6 +93,27 @@ fn pages_that_were_written_are_kept_and_too_many_are_given_back() {
     write(0);
 }
 
+/// Processes that are forked share its file, and a script may have taken one of them over.
+#[cfg(target_os = "linux")]
+#[test]
+fn v_695_the_image_in_memory_cannot_be_changed() {
+    use rustix::mm::{MapFlags, ProtFlags, mmap};
+
+    let bytes = vec![7; PAGE];
+    let image = Image::in_memory(&bytes).unwrap();
+    #[expect(unsafe_code, reason = "what a script does that has taken its process over")]
+    // SAFETY: the kernel chooses the address, and nothing is done with the mapping.
+    let mapped = unsafe {
+        let writable = ProtFlags::READ | ProtFlags::WRITE;
+        mmap(std::ptr::null_mut(), PAGE, writable, MapFlags::SHARED, &image.file, 0)
+    };
+    let tried = [mapped.is_ok(), image.file.write_all_at(&[1], 0).is_ok(), image.file.set_len(0).is_ok()];
+    assert_eq!(tried, [false; 3]);
+    let mut kept = vec![0; PAGE];
+    image.file.read_exact_at(&mut kept, 0).unwrap();
+    assert_eq!(kept, bytes);
+}
+
 #[test]
 fn no_two_have_the_same_and_few_are_kept() {
     let (memories, image) = memories();

@@ -1,23 +1,30 @@
 //! Workers and the audit trail of several tenants.
 
+use std::collections::HashMap;
+
 use super::*;
 
-/// The children of a process, once they have not changed for a while: workers are started and ended after runs.
-fn settled_children(process: u32) -> HashSet<String> {
-    let children = || -> HashSet<String> {
-        let processes = fs::read_dir("/proc").unwrap().flatten();
-        let is_child = |entry: &fs::DirEntry| {
+/// The children of a process and theirs, which are workers, once they have not changed for a while: workers are forked
+/// and ended after runs.
+fn settled_descendants(process: u32) -> HashSet<String> {
+    let descendants = || -> HashSet<String> {
+        let processes = fs::read_dir("/proc").unwrap().flatten().map(|entry| {
             let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
             // The name of the program may have spaces. After it come the state and the parent.
             let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
-            fields.split_whitespace().nth(1) == Some(&process.to_string())
-        };
-        processes.filter(is_child).map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+            let parent = fields.split_whitespace().nth(1).unwrap_or_default().to_owned();
+            (entry.file_name().to_string_lossy().into_owned(), parent)
+        });
+        let parents: HashMap<String, String> = processes.collect();
+        let process = process.to_string();
+        let is_child = |child: &String| parents.get(child) == Some(&process);
+        let descends = |one: &&String| is_child(*one) || parents.get(*one).is_some_and(is_child);
+        parents.keys().filter(descends).cloned().collect()
     };
     wait_within(Duration::from_secs(60), || {
-        let seen = children();
+        let seen = descendants();
         std::thread::sleep(Duration::from_millis(300));
-        (children() == seen).then_some(seen)
+        (descendants() == seen).then_some(seen)
     })
 }
 
@@ -36,7 +43,7 @@ fn v_508_two_tenants_never_share_a_worker() {
     let (of_alice, of_bob) = (alice.session(), bob.session());
     let workers_after = |tenant: Tenant<'_>, session: &str| {
         assert_eq!(tenant.run_in(session, "return 1")["value"], 1);
-        settled_children(server.process())
+        settled_descendants(server.process())
     };
     // A worker whose run took more than 12 ms of CPU time serves no other run, and the first ones in a test build take
     // more.

@@ -1,0 +1,111 @@
+//! What a fork server sends while something else is waited for. The fork server here is the test.
+
+use std::os::fd::AsFd as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Command, Stdio};
+
+use rustix::net::{AddressFamily, SocketFlags, socketpair};
+use rustix::process::{PidfdFlags, Signal, kill_process, pidfd_open};
+
+use super::*;
+
+/// How often a worker is asked for.
+const FORKS: usize = 200;
+
+/// Timeout of a test that would otherwise hang.
+const WATCHDOG: Duration = Duration::from_secs(120);
+
+fn connection(kind: SocketType) -> (OwnedFd, OwnedFd) {
+    socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).unwrap()
+}
+
+/// The executor's half of a fork server, and the connection of the other half. Its process does nothing.
+fn fork_server() -> (ForkServer, OwnedFd) {
+    let (own, theirs) = connection(SocketType::SEQPACKET);
+    rustix::io::ioctl_fionbio(&own, true).unwrap();
+    #[expect(clippy::disallowed_methods, reason = "a process in the place of a fork server")]
+    let child = Command::new("/bin/sleep").arg("1000").stdin(Stdio::null()).spawn().unwrap();
+    let pid = Pid::from_child(&child);
+    (ForkServer::new(child, pid, own), theirs)
+}
+
+/// Answers to a request, if one comes soon. The worker is this process.
+fn answer(theirs: &OwnedFd) {
+    let soon = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+    if poll(&mut [PollFd::new(theirs, PollFlags::IN)], Some(&soon)).unwrap() == 0 {
+        return;
+    }
+    let mut request = REQUEST;
+    let (length, connection) = forks::receive(theirs, &mut request, RecvFlags::empty()).unwrap();
+    assert_eq!((length, connection.is_some()), (REQUEST.len(), true));
+    let process = pidfd_open(getpid(), PidfdFlags::empty()).unwrap();
+    let report = ForkReport::Forked(getpid().as_raw_nonzero().get());
+    forks::send(theirs, &report.encode(), Some(process.as_fd())).unwrap();
+}
+
+/// The threads of runs ask how their workers have ended while the thread of the workers asks for another one.
+#[test]
+fn v_696_to_ask_for_a_status_takes_no_answer_away() {
+    let (server, theirs) = fork_server();
+    let (connection, _other) = connection(SocketType::STREAM);
+    let is_over = AtomicBool::new(false);
+    let failed = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                answer(&theirs);
+            }
+        });
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let _unknown = server.take_status(getpid());
+            }
+        });
+        let failed = (0..FORKS).find_map(|_| server.fork(&connection).err());
+        is_over.store(true, Ordering::Relaxed);
+        failed
+    });
+    assert!(failed.is_none(), "{failed:?}");
+}
+
+#[test]
+fn v_696_an_answer_that_comes_too_late_is_nobodys() {
+    let (server, theirs) = fork_server();
+    let (connection, _other) = connection(SocketType::STREAM);
+    let late = server.fork(&connection).unwrap_err();
+    assert_eq!((late.kind(), server.is_lost()), (io::ErrorKind::TimedOut, true));
+    answer(&theirs);
+    let killed = ForkReport::Ended { process: 7, status: libc::SIGKILL };
+    forks::send(&theirs, &killed.encode(), None).unwrap();
+    let pid = Pid::from_raw(7).unwrap();
+    let status = server.take_status(pid).unwrap().unwrap();
+    assert_eq!(status.signal(), Some(libc::SIGKILL));
+    assert_eq!(server.take_status(pid).unwrap(), None);
+}
+
+/// Such as when there are too many processes for a moment. Another fork server would have to warm up first.
+#[test]
+fn a_fork_server_whose_worker_the_system_refuses_is_asked_again() {
+    let (server, theirs) = fork_server();
+    let (connection, _other) = connection(SocketType::STREAM);
+    forks::send(&theirs, &ForkReport::Refused(libc::EAGAIN).encode(), None).unwrap();
+    let refused = server.fork(&connection).unwrap_err();
+    assert_eq!((refused.raw_os_error(), server.is_lost()), (Some(libc::EAGAIN), false));
+    // The first request.
+    answer(&theirs);
+    server.fork(&connection).unwrap();
+}
+
+/// Before that its workers still have it as their parent, and nobody else can reap them.
+#[test]
+fn a_status_is_lost_when_the_process_of_the_fork_server_has_ended() {
+    let (server, theirs) = fork_server();
+    let pid = Pid::from_raw(7).unwrap();
+    drop(theirs);
+    assert_eq!(server.take_status(pid).unwrap(), None);
+    kill_process(server.pid, Signal::KILL).unwrap();
+    let began = Instant::now();
+    while server.take_status(pid).is_ok() {
+        assert!(began.elapsed() < WATCHDOG, "the process has not ended");
+        std::thread::yield_now();
+    }
+}
