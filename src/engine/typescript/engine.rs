@@ -42,7 +42,7 @@ impl Engine for V8Engine {
 
     #[cfg(all(feature = "process", target_os = "linux"))]
     async fn renew(&self, isolate: &mut Isolate) -> Result<(), String> {
-        platform::reseed()?;
+        isolate.reseed()?;
         isolate.warm_up()
     }
 

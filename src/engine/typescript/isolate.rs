@@ -22,6 +22,8 @@ use super::transpile::{Positions, transpile};
 use crate::engine::host::{HostCalls, RunHost, RunTape};
 use crate::engine::stop::Stop;
 use crate::run::time_zone::TimeZone;
+#[cfg(all(feature = "process", target_os = "linux"))]
+use crate::text::ids::random_bytes;
 
 /// What build.rs makes of deno_web's code for streams.
 static STREAMS: &str = include_str!(concat!(env!("OUT_DIR"), "/streams.js"));
@@ -102,6 +104,27 @@ impl Isolate {
             return Err("the bootstrap does not run".to_owned());
         }
         Ok(())
+    }
+
+    /// Moves `Math.random` to a place of its own, in an isolate that other processes have, too, because they were forked.
+    /// V8 takes a seed of 31 bits; the first numbers of its sequence are skipped, so that there are 2^43 such places.
+    ///
+    /// # Errors
+    ///
+    /// If the system provides no random numbers.
+    #[cfg(all(feature = "process", target_os = "linux"))]
+    pub(super) fn reseed(&mut self) -> Result<(), String> {
+        const MOST_SKIPPED: u16 = (1 << 12) - 1;
+        let [a, b, c, d, e, f] = random_bytes().map_err(|error| format!("no random numbers: {error}"))?;
+        let (seed, skipped) =
+            (u32::from_ne_bytes([a, b, c, d]), u16::from_ne_bytes([e, f]) & MOST_SKIPPED);
+        deno_core::scope!(scope, self.runtime);
+        let code = format!("for (let left = {skipped}; left >= 0; left--) Math.random()");
+        let code = v8::String::new(scope, &code).ok_or("no memory for a string")?;
+        let drawn = platform::with_random_seed(seed, || {
+            v8::Script::compile(scope, code, None).and_then(|script| script.run(scope)).is_some()
+        });
+        if drawn { Ok(()) } else { Err("`Math.random` does not run".to_owned()) }
     }
 
     /// Sets the time zone of everything that reads the local one. Dates that there are already keep

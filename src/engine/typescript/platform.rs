@@ -67,25 +67,15 @@ pub(crate) fn use_one_thread() {
     IS_SINGLE_THREADED.store(true, Ordering::Relaxed);
 }
 
-/// Whether V8 has a seed of [`reseed`].
-static HAS_SEED: AtomicBool = AtomicBool::new(false);
-
-/// Replaces the seed of `Math.random` in an isolate that two processes have because one was forked. V8 draws it when a
-/// script first needs it, from a generator that the isolate has had from its beginning, unless this flag is set. It has
-/// 31 bits.
-///
-/// # Errors
-///
-/// If the system provides no random numbers.
+/// Calls `draw` while contexts whose `Math.random` has not been called yet take this seed, which must not be 0, instead
+/// of drawing one from the generator that their isolate has had from its beginning.
 #[cfg(all(feature = "process", target_os = "linux"))]
-pub(super) fn reseed() -> Result<(), String> {
-    let mut bytes = [0; 4];
-    getrandom::fill(&mut bytes).map_err(|error| format!("no random numbers: {error}"))?;
-    // Zero would be none.
-    let seed = (u32::from_le_bytes(bytes) >> 1).max(1);
-    v8::V8::set_flags_from_string(&format!("--random-seed={seed}"));
-    HAS_SEED.store(true, Ordering::Relaxed);
-    Ok(())
+pub(super) fn with_random_seed<T>(seed: u32, draw: impl FnOnce() -> T) -> T {
+    // The flag is a positive `int`.
+    v8::V8::set_flags_from_string(&format!("--random-seed={}", (seed >> 1).max(1)));
+    let drawn = draw();
+    v8::V8::set_flags_from_string("--random-seed=0");
+    drawn
 }
 
 /// Starts V8. Has no effect after the first time.
@@ -111,7 +101,7 @@ fn start_platform() -> io::Result<()> {
     v8::V8::set_flags_from_string("--memory-pool-timeout=1");
     if IS_SINGLE_THREADED.load(Ordering::Relaxed) {
         v8::V8::set_flags_from_string("--single-threaded");
-        // For `reseed`.
+        // For `with_random_seed`.
         v8::V8::set_flags_from_string("--no-freeze-flags-after-init");
     }
     // For its seeds V8 would open a file, which a worker process cannot, and then fall back to the
@@ -220,10 +210,6 @@ pub(super) struct MakingIsolate {
 /// If there is not enough. V8 would end the process.
 pub(super) fn make_isolate(heap_bytes: usize) -> io::Result<(MakingIsolate, HeapSpace)> {
     static MAKING: Mutex<()> = Mutex::new(());
-    if HAS_SEED.swap(false, Ordering::Relaxed) {
-        // The seed was for one isolate. This one draws its own.
-        v8::V8::set_flags_from_string("--random-seed=0");
-    }
     let is_limited = machine::is_memory_limited();
     let only_one = is_limited.then(|| MAKING.lock());
     let promised = PROMISED.fetch_add(heap_bytes, Ordering::Relaxed);

@@ -37,9 +37,9 @@ fn an_option_that_would_be_ignored_is_a_mistake() {
         (vec!["runs", "list", "--limit", "0"], "0 is not in 1.."),
         (with(&["--remote-token-file", "key"]), "cannot be used with"),
         (with(&["--nats-key-file", "key"]), "`--nats-key-file` is for `--nats`"),
-        (with(&["--nats-credentials", "key"]), "`--nats-credentials` is for `--nats`"),
-        (with(&["--nats-tenant", "t", "--nats-tenant-key-file", "key"]), "`--nats-tenant` is for `--nats`"),
-        (vec!["serve", "--isolation", "process", "--nats-ca", "key"], "`--nats-ca` is for `--nats`"),
+        (with(&["--nats-credentials", "key"]), "--nats <URL>"),
+        (with(&["--nats-tenant", "t", "--nats-tenant-key-file", "key"]), "--nats <URL>"),
+        (vec!["serve", "--isolation", "process", "--nats-ca", "key"], "--nats <URL>"),
     ] {
         let output = output(&home, &arguments);
         // With `--json` the message is on stdout.

@@ -185,7 +185,7 @@ class Number(int):
     __str__ = __repr__
 for attempt in [
     lambda: call_mcp_tool(object(), {}), lambda: call_mcp_tool('mcp__mock__echo', {'a': object()}),
-    lambda: mock[object()](), lambda: mock.echo(1), lambda: mock.echo({}, {}),
+    lambda: mock[object()](), lambda: mock.echo(1), lambda: mock.echo({}, 1),
     lambda: mock.echo(a=Number(7), b=Text('text')), lambda: call_mcp_tool(Text('mcp__mock__echo'), {'a': 1}),
 ]:
     try: names.append(await attempt())

@@ -2,7 +2,8 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::start::start;
+use super::forking::ForkServer;
+use super::start::{fork, start};
 use super::*;
 use crate::engine::process::tests::{MARK, WORKER, children, impostor, program};
 use crate::run::limits::Limits;
