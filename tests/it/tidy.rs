@@ -95,6 +95,8 @@ fn the_system_is_used_by_few_modules() {
                 "src/storage/scripts.rs",
                 "src/engine/python/compiled/directory.rs",
                 "src/engine/python/memory.rs",
+                // The memory of the process itself.
+                "src/engine/process/fork_server.rs",
                 "src/engine/resident.rs",
                 // The token for another machine.
                 "src/executor/remote_worker.rs",

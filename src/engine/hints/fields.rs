@@ -125,22 +125,23 @@ impl Reading<'_> {
     /// Whether the script reads a field of this name, and gives the name to nothing of its own.
     fn is_read(self, name: &str) -> bool {
         let source = self.source;
-        let places: Vec<Place> = source
+        let places: Vec<NameUse> = source
             .match_indices(name)
             .filter(|(start, _)| is_whole(source, *start, name))
             .map(|(start, _)| self.place(&source[..start], &source[start + name.len()..]))
             .collect();
         // A variable of a pattern is read later.
-        let is_pattern = places.contains(&Place::Pattern);
-        let is_own = places.contains(&Place::Definition) || !is_pattern && places.contains(&Place::Variable);
-        !is_own && (is_pattern || places.contains(&Place::Read))
+        let is_pattern = places.contains(&NameUse::Pattern);
+        let is_own =
+            places.contains(&NameUse::Definition) || !is_pattern && places.contains(&NameUse::Variable);
+        !is_own && (is_pattern || places.contains(&NameUse::Read))
     }
 
-    fn place(self, before: &str, after: &str) -> Place {
+    fn place(self, before: &str, after: &str) -> NameUse {
         let is_typescript = self.language == Language::TypeScript;
         // In Python a field that is not there is an error, except for `get`.
         let read = |object: &str, is_silent: bool| {
-            if is_silent && !OWN.contains(&last_name(object)) { Place::Read } else { Place::Other }
+            if is_silent && !OWN.contains(&last_name(object)) { NameUse::Read } else { NameUse::Other }
         };
         let is_set = |rest: &str| {
             let rest = rest.trim_start();
@@ -148,37 +149,37 @@ impl Reading<'_> {
         };
         if let Some(object) = before.strip_suffix('.') {
             return match after.trim_start() {
-                _ if is_set(after) => Place::Definition,
+                _ if is_set(after) => NameUse::Definition,
                 // A method.
-                rest if rest.starts_with('(') => Place::Other,
+                rest if rest.starts_with('(') => NameUse::Other,
                 _ => read(object, is_typescript),
             };
         }
         let Some(quote) = before.chars().next_back().filter(|last| matches!(*last, '"' | '\'')) else {
             return match is_taken_out(before, after) {
-                true => Place::Pattern,
+                true => NameUse::Pattern,
                 // Of a type: `{ nextCursor?: string }`.
-                false if after.starts_with("?:") => Place::Other,
-                false if after.trim_start().starts_with(':') => Place::Definition,
-                false => Place::Variable,
+                false if after.starts_with("?:") => NameUse::Other,
+                false if after.trim_start().starts_with(':') => NameUse::Definition,
+                false => NameUse::Variable,
             };
         };
         let (outside, Some(rest)) = (&before[..before.len() - 1], after.strip_prefix(quote)) else {
-            return Place::Other;
+            return NameUse::Other;
         };
         if rest.trim_start().starts_with(':') || SETTERS.iter().any(|setter| outside.ends_with(setter)) {
-            return Place::Definition;
+            return NameUse::Definition;
         }
         if let Some(object) = outside.strip_suffix('[')
             && let Some(rest) = rest.strip_prefix(']')
         {
-            return if is_set(rest) { Place::Definition } else { read(object, is_typescript) };
+            return if is_set(rest) { NameUse::Definition } else { read(object, is_typescript) };
         }
         // A list of names, by which the script may make objects.
         if outside.trim_end().ends_with(['[', ',']) {
-            return Place::Definition;
+            return NameUse::Definition;
         }
-        outside.strip_suffix(".get(").map_or(Place::Other, |object| read(object, true))
+        outside.strip_suffix(".get(").map_or(NameUse::Other, |object| read(object, true))
     }
 }
 
@@ -198,7 +199,7 @@ fn form(name: &str) -> String {
 
 /// What a script does where it has a name.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum NameUse {
     /// Reads a field of something.
     Read,
     /// Takes the field out of what a call returns: `const { name } = await …`.

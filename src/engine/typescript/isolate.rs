@@ -114,10 +114,9 @@ impl Isolate {
     /// If the system provides no random numbers.
     #[cfg(all(feature = "process", target_os = "linux"))]
     pub(super) fn reseed(&mut self) -> Result<(), String> {
-        const MOST_SKIPPED: u16 = (1 << 12) - 1;
+        const MAX_SKIPPED: u16 = (1 << 12) - 1;
         let [a, b, c, d, e, f] = random_bytes().map_err(|error| format!("no random numbers: {error}"))?;
-        let (seed, skipped) =
-            (u32::from_ne_bytes([a, b, c, d]), u16::from_ne_bytes([e, f]) & MOST_SKIPPED);
+        let (seed, skipped) = (u32::from_ne_bytes([a, b, c, d]), u16::from_ne_bytes([e, f]) & MAX_SKIPPED);
         deno_core::scope!(scope, self.runtime);
         let code = format!("for (let left = {skipped}; left >= 0; left--) Math.random()");
         let code = v8::String::new(scope, &code).ok_or("no memory for a string")?;

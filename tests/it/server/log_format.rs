@@ -43,7 +43,7 @@ fn notes_and_logs_are_lines_of_json() {
 fn a_mistake_is_a_line_of_json() {
     let (mut command, _directory) =
         Start::new().arguments(&["--http", "203.0.113.1:0", "--log-format", "json"]).command();
-    let output = command.stdin(Stdio::null()).output().unwrap();
+    let output = command.stdin(Stdio::null()).stderr(Stdio::piped()).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let stderr = String::from_utf8(output.stderr).unwrap();
     let line: Value = serde_json::from_str(stderr.lines().last().unwrap()).unwrap();

@@ -76,7 +76,7 @@ fn result(output: &Output) -> Value {
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
-/// The worker processes of a server.
+/// The worker processes of a server, and their fork servers.
 fn workers(server: &Server) -> Vec<PathBuf> {
     descendants_of(server.process())
 }
@@ -145,7 +145,8 @@ fn a_run_ends_at_the_limits_of_both() {
 #[test]
 fn a_run_ends_with_either_machine() {
     let (mut server, here) = (lender(&[]), Here::new("hang-call"));
-    let idle = wait_for(|| Some(workers(&server).len()).filter(|&count| count >= 2));
+    // A fork server and a worker of each language.
+    let idle = wait_for(|| Some(workers(&server).len()).filter(|&count| count >= 4));
     // This side: the process is killed, and the worker there ends with its connection.
     let hangs = "return await tools.here.target({})";
     let mut run = here.spawn(&server, &["-e", hangs]);
