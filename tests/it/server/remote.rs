@@ -272,7 +272,7 @@ fn the_configuration_names_the_other_machine() {
     });
     let start = Start::new().server("well", &["well"]).config("isolation", isolation);
     let front = Server::start(start);
-    let idle = wait_for(|| Some(workers(&server)).filter(|workers| workers.len() >= 2));
+    let idle = wait_for(|| Some(workers(&server)).filter(|workers| workers.len() >= 4));
     let session = front.session();
     let result = session.run("return await tools.well.echo({ text: 'a' })");
     assert_eq!(result["success"], true, "{result}");
