@@ -319,6 +319,7 @@ async fn a_stored_key_that_cannot_be_read_is_no_key() {
     rewrite(&server, &directory, |text| text.replace(r#""proof_key":""#, r#""proof_key":"A"#)).await;
     assert_eq!(status_with(&tokens).await, AuthStatus::Unusable);
     // The next sign-in has a new one.
+    *binding.key.lock() = None;
     signed_in(&server, &directory).await;
     assert!(matches!(status_with(&tokens).await, AuthStatus::SignedIn { .. }));
 }
