@@ -77,9 +77,6 @@ fn of_only_field(error: &str, source: &str, field: &str) -> Option<String> {
 pub(super) fn warning(context: &ExecutionContext) -> Option<String> {
     let script = &context.script;
     let input = script.input.as_ref().map_or("", Json::text);
-    if script.source.len() > MAX_SOURCE || input.len() > MAX_INPUT {
-        return None;
-    }
     let reading = Reading { source: &script.source, language: script.language, input };
     reading.misread(&context.returned_fields(MAX_FIELDS)?)
 }
@@ -97,6 +94,9 @@ impl Reading<'_> {
     /// The warning for a script whose tools have returned objects with these fields. There is none for a name that the
     /// script gives to something of its own or that its input has, nor if the script has the returned name too.
     fn misread(self, returned: &BTreeSet<String>) -> Option<String> {
+        if self.source.len() > MAX_SOURCE || self.input.len() > MAX_INPUT {
+            return None;
+        }
         let several = returned.iter().filter(|name| name.len() <= MAX_NAME && has_several_words(name));
         let by_form: BTreeMap<String, &str> = several.map(|name| (form(name), name.as_str())).collect();
         if by_form.is_empty() || PARSERS.iter().any(|parser| self.source.contains(parser)) {
