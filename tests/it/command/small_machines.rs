@@ -167,9 +167,11 @@ fn limited_threads(directory: &Path, threads: usize) -> Option<Vec<String>> {
     }
     let program = directory.join("cx");
     fs::write(&program, "").unwrap();
+    // A user with no other process: these would count too.
+    let user = 500_000 + std::process::id();
     let script = format!(
-        "mount --bind \"$0\" {program} && shift 0 && HOME={home} XDG_CACHE_HOME={home} exec setpriv --reuid=65534 \
-         --regid=65534 --clear-groups bash -c 'ulimit -u {threads} && exec \"$0\" \"$@\"' {program} \"$@\"",
+        "mount --bind \"$0\" {program} && shift 0 && HOME={home} XDG_CACHE_HOME={home} exec setpriv --reuid={user} \
+         --regid={user} --clear-groups bash -c 'ulimit -u {threads} && exec \"$0\" \"$@\"' {program} \"$@\"",
         program = program.display(),
         home = directory.display(),
     );
