@@ -103,7 +103,8 @@ try {
   }
   console.log(JSON.stringify({ failures }));
 } finally {
-  await send("Browser.close").catch(() => {});
+  // It may close the connection before it answers, and then never does.
+  await Promise.race([send("Browser.close").catch(() => {}), pause(2_000)]);
   browser.kill("SIGKILL");
   rmSync(profile, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
 }

@@ -11,11 +11,11 @@ use super::client_slots::ClientSlot;
 /// The subscriptions of a session, by URI.
 #[derive(Default)]
 pub(crate) struct Subscriptions {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<OpenSubscriptions>>,
 }
 
 #[derive(Default)]
-struct State {
+struct OpenSubscriptions {
     /// Each with its number.
     by_uri: HashMap<String, (u64, Subscription)>,
     /// The number of the latest one.
@@ -30,7 +30,7 @@ pub(crate) struct Subscription {
 
 /// Names a subscription that was added, without keeping it or those of its session.
 pub(crate) struct Added {
-    state: Weak<Mutex<State>>,
+    state: Weak<Mutex<OpenSubscriptions>>,
     uri: String,
     number: u64,
 }

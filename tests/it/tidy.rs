@@ -95,8 +95,9 @@ fn the_system_is_used_by_few_modules() {
                 "src/storage/scripts.rs",
                 "src/engine/python/compiled/directory.rs",
                 "src/engine/python/memory.rs",
-                // The memory of the process itself.
+                // The process itself: its memory, and when the kernel ends it.
                 "src/engine/process/fork_server.rs",
+                "src/engine/process/sandbox.rs",
                 "src/engine/resident.rs",
                 // The token for another machine.
                 "src/executor/remote_worker.rs",

@@ -107,8 +107,15 @@ pub(crate) fn start(on_failure: CancellationToken) -> anyhow::Result<&'static Wr
     std::thread::Builder::new()
         .name("cx-output".to_owned())
         .spawn(move || writer.run(&out, &err))
-        // The check finds out which limit to raise.
-        .map_err(|error| cx::check_machine(1, 0, 0).err().unwrap_or(error))
+        .map_err(|error| match cx::check_machine(1, 0, 0) {
+            // It says which limit to raise.
+            Err(shortage) => shortage,
+            // A thread has ended since.
+            Ok(()) => std::io::Error::new(
+                error.kind(),
+                format!("more threads are needed than there may be: {error}"),
+            ),
+        })
         .context("failed to start the thread of the output")?;
     // Only one run starts it.
     Ok(*WRITER.get_or_init(|| writer))

@@ -130,7 +130,7 @@ fn what_a_script_reports_is_the_clients_progress() {
     let typescript = "
         await tools.well.echo({});
         progress(2, 10, 'two\\u202e');
-        await new Promise((done) => setTimeout(done, 250));
+        await new Promise((done) => setTimeout(done, 1_000));
         progress(1, 10, 'back');
         await tools.well.echo({});
         for (let n = 3; n <= 10; n++) progress(n, 10);
@@ -138,7 +138,7 @@ fn what_a_script_reports_is_the_clients_progress() {
     let python = "
 await tools.well.echo()
 progress(2, 10, 'two\\u202e')
-await asyncio.sleep(0.25)
+await asyncio.sleep(1)
 progress(1, total=10, message='back')
 await tools.well.echo()
 for n in range(3, 11): progress(n, 10)
