@@ -209,7 +209,7 @@ fn a_saved_script_that_changes_is_told_of() {
 fn a_client_without_a_handshake_is_told_if_it_listens() {
     let directory = Arc::new(tempfile::tempdir().unwrap());
     let save = |number: u32| {
-        save_script(directory.path(), "sum.py", &format!("sum(inputs['numbers']) + {number}\n"))
+        save_script(directory.path(), "sum.py", &format!("sum(inputs['numbers']) + {number}\n"));
     };
     save(0);
     let mut client = Start::new().within(Arc::clone(&directory)).spawn();

@@ -154,9 +154,8 @@ async fn token(State(binding): Shared, headers: HeaderMap, body: String) -> Resp
         }
         assertions.push(assertion.clone());
     }
-    let is_bound = match binding.is_proved("/token", &headers, None) {
-        Ok(is_proved) => is_proved,
-        Err(()) => return binding.asks_for_nonce(StatusCode::BAD_REQUEST),
+    let Ok(is_bound) = binding.is_proved("/token", &headers, None) else {
+        return binding.asks_for_nonce(StatusCode::BAD_REQUEST);
     };
     if headers.contains_key("dpop") && !is_bound {
         return answer(StatusCode::BAD_REQUEST, json!({ "error": "invalid_dpop_proof" }));

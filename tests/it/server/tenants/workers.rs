@@ -18,7 +18,7 @@ fn settled_descendants(process: u32) -> HashSet<String> {
         let parents: HashMap<String, String> = processes.collect();
         let process = process.to_string();
         let is_child = |child: &String| parents.get(child) == Some(&process);
-        let descends = |one: &&String| is_child(*one) || parents.get(*one).is_some_and(is_child);
+        let descends = |one: &&String| is_child(one) || parents.get(*one).is_some_and(is_child);
         parents.keys().filter(descends).cloned().collect()
     };
     wait_within(Duration::from_secs(60), || {
