@@ -213,9 +213,11 @@ conformance: v8
 FIXTURES = $(CACHE)/fixtures
 
 fixtures: v8
-	python3 tests/conformance/fixtures/fetch.py '$(FIXTURES)/archives'
-	cd tests/conformance/fixtures && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
-	node --no-warnings --experimental-vm-modules tests/conformance/fixtures/cases.mjs '$(FIXTURES)/archives' '$(FIXTURES)/cases'
+	@mkdir -p '$(FIXTURES)/tools'
+	cp tests/conformance/fixtures/*.* '$(FIXTURES)/tools'
+	python3 '$(FIXTURES)/tools/fetch.py' '$(FIXTURES)/archives'
+	cd '$(FIXTURES)/tools' && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	node --no-warnings --experimental-vm-modules '$(FIXTURES)/tools/cases.mjs' '$(FIXTURES)/archives' '$(FIXTURES)/cases'
 	CX_CONFORMANCE_DIR='$(FIXTURES)/cases' cargo test --release --locked --lib conformance::
 	@head -n 1 '$(FIXTURES)/cases/report.txt'
 
