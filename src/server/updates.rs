@@ -56,7 +56,7 @@ enum Changes {
 impl Changes {
     /// The changes of the resource at a URI, which the client of `context` must be able to read. What is done later to
     /// notice them ends with `ended`.
-    async fn of(
+    async fn of_resource(
         session: &McpSession,
         uri: &str,
         context: &RequestContext<RoleServer>,
@@ -165,7 +165,7 @@ pub(crate) async fn subscribe(
     let ended = session.cancellation(context);
     // Ends the subscription if this fails, or is dropped.
     let guard = ended.clone().drop_guard();
-    let changes = Changes::of(session, &uri, context, &ended).await?;
+    let changes = Changes::of_resource(session, &uri, context, &ended).await?;
     if matches!(changes, Changes::Never) {
         return Ok(());
     }
@@ -223,7 +223,7 @@ pub(crate) async fn serve(
         uris.iter().map(|_| session.shared.resource_slots.acquire(client)).collect();
     let Some(_slots) = slots else { return too_many() };
     let following = uris.into_iter().map(|uri| async move {
-        match Changes::of(session, uri, context, ended).await {
+        match Changes::of_resource(session, uri, context, ended).await {
             Ok(changes) => tell(changes, || subscription.sink().notify_resource_updated(uri.as_str())).await,
             Err(error) => tracing::debug!(uri, error = %error.message, "a resource is not followed"),
         }

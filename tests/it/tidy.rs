@@ -60,7 +60,7 @@ fn the_system_is_used_by_few_modules() {
             &[
                 "src/mcp/connect.rs",
                 "src/mcp/connect/guardian.rs",
-                "src/engine/process/workers/start.rs",
+                "src/engine/process/workers/launch.rs",
                 "src/bin/cx/sync/timer.rs",
                 "src/bin/cx/typecheck.rs",
                 "src/bin/cx/watch.rs",
