@@ -6,7 +6,9 @@
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg,
@@ -100,6 +102,13 @@ pub(super) fn receive(
         }
     }
     Ok((received.bytes, descriptor))
+}
+
+/// Whether a descriptor can be read within `wait`: that of a process when the process has ended.
+pub(super) fn is_readable(descriptor: impl AsFd, wait: Duration) -> bool {
+    let wait = Timespec::try_from(wait).unwrap_or_default();
+    let mut events = [PollFd::from_borrowed_fd(descriptor.as_fd(), PollFlags::IN)];
+    poll(&mut events, Some(&wait)).is_ok_and(|count| count > 0)
 }
 
 #[cfg(test)]

@@ -5,11 +5,12 @@ use std::os::fd::AsFd as _;
 use std::os::fd::OwnedFd;
 use std::process::{Child, ExitStatus};
 use std::sync::Arc;
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 
 use super::forking::ForkServer;
+use crate::engine::process::forks::is_readable;
 
 /// A process that this one, or its fork server, has started and not yet reaped.
 pub(super) enum WorkerChild {
@@ -74,8 +75,6 @@ fn reap_orphan(process: &OwnedFd) {
     let _of_another = waitid(WaitId::PidFd(process.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
 }
 
-/// The descriptor of a process can be read when the process has ended.
 fn has_ended(process: &OwnedFd) -> bool {
-    let mut events = [PollFd::from_borrowed_fd(process.as_fd(), PollFlags::IN)];
-    poll(&mut events, Some(&Timespec::default())).is_ok_and(|count| count > 0)
+    is_readable(process, Duration::ZERO)
 }

@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketType};
 use rustix::process::{Pid, getpid};
@@ -148,9 +147,7 @@ impl ForkServer {
     }
 
     fn is_readable(&self, wait: Duration) -> bool {
-        let wait = Timespec::try_from(wait).unwrap_or_default();
-        let mut events = [PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN)];
-        poll(&mut events, Some(&wait)).is_ok_and(|count| count > 0)
+        forks::is_readable(&self.socket, wait)
     }
 
     fn receive(&self) -> io::Result<(ForkReport, Option<OwnedFd>)> {

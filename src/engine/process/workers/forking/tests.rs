@@ -31,8 +31,7 @@ fn fork_server() -> (ForkServer, OwnedFd) {
 
 /// Answers to a request, if one comes soon. The worker is this process.
 fn answer(theirs: &OwnedFd) {
-    let soon = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
-    if poll(&mut [PollFd::new(theirs, PollFlags::IN)], Some(&soon)).unwrap() == 0 {
+    if !forks::is_readable(theirs, Duration::from_millis(10)) {
         return;
     }
     let mut request = REQUEST;
