@@ -30,6 +30,8 @@ pub(crate) mod script_suite;
 pub(crate) mod serve;
 /// `cx serve --http`, and requests to it.
 pub(crate) mod serve_http;
+/// A dispatcher that answers nothing.
+pub(crate) mod silent;
 /// Bounds on time that are promises.
 pub(crate) mod stopwatch;
 /// `cx ui`, its requests, and the page in a browser.

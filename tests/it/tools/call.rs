@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cx::{
     Approval, BoxFuture, CallHook, CancellationToken, Error, ErrorCode, Executor, ExecutorBuilder,
-    HookedCall, Json, Limits, RuleList, ToolCall, ToolDispatcher, ToolError, ToolErrorCode, ToolList,
-    ToolRequest, ToolResult,
+    HookedCall, Json, Limits, RuleList, ToolCall, ToolError, ToolErrorCode, ToolResult,
 };
 use serde_json::{Value, json};
 
 use crate::support::mock::Mock;
+use crate::support::silent::Silent;
 use crate::support::wait_until;
 
 fn builder(mock: &Mock) -> ExecutorBuilder {
@@ -192,27 +192,6 @@ async fn v_591_a_trace_keeps_little_of_a_name() {
     let trace = traces.recv_timeout(Duration::from_secs(60)).unwrap();
     let lengths: Vec<usize> = trace.calls.iter().map(|call| call.tool.len()).collect();
     assert_eq!(lengths, [256 + '…'.len_utf8()]);
-}
-
-/// A server whose list never comes.
-struct Silent;
-
-impl ToolDispatcher for Silent {
-    fn servers(&self) -> Vec<Arc<str>> {
-        vec!["silent".into()]
-    }
-
-    fn tools<'a>(
-        &'a self,
-        _server: &'a str,
-        _deadline: Instant,
-    ) -> BoxFuture<'a, Result<Arc<ToolList>, ToolError>> {
-        Box::pin(std::future::pending())
-    }
-
-    fn call(&self, _request: ToolRequest) -> BoxFuture<'_, Result<ToolResult, ToolError>> {
-        Box::pin(std::future::pending())
-    }
 }
 
 /// A call that waits for a server's list has its text in memory that does not count as the script's.

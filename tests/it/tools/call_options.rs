@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cx::{
-    Approval, ApprovalRequest, BoxFuture, ErrorCode, Executor, Language, Limits, Script, ToolCallStatus,
-    ToolDispatcher, ToolError, ToolErrorCode, ToolList, ToolRequest, ToolResult,
+    Approval, ApprovalRequest, ErrorCode, Executor, Language, Limits, Script, ToolCallStatus, ToolErrorCode,
 };
 use serde_json::json;
 
 use crate::support::mock::Mock;
+use crate::support::silent::Silent;
 use crate::support::{executor, python, wait_until};
 
 /// Runs a script that ends its first call of `hang` and waits for the second one, until the server has heard of the end
@@ -98,27 +98,6 @@ except McpToolError as error:
 await second"
         );
         ends_its_first_call(&executor, &mock, Script::python(source)).await;
-    }
-}
-
-/// A server that answers nothing.
-struct Silent;
-
-impl ToolDispatcher for Silent {
-    fn servers(&self) -> Vec<Arc<str>> {
-        vec!["silent".into()]
-    }
-
-    fn tools<'a>(
-        &'a self,
-        _server: &'a str,
-        _deadline: Instant,
-    ) -> BoxFuture<'a, Result<Arc<ToolList>, ToolError>> {
-        Box::pin(std::future::pending())
-    }
-
-    fn call(&self, _request: ToolRequest) -> BoxFuture<'_, Result<ToolResult, ToolError>> {
-        Box::pin(std::future::pending())
     }
 }
 
