@@ -78,7 +78,7 @@ pub(super) fn warning(context: &ExecutionContext) -> Option<String> {
     let script = &context.script;
     let input = script.input.as_ref().map_or("", Json::text);
     let reading = Reading { source: &script.source, language: script.language, input };
-    reading.misread(&context.returned_fields(MAX_FIELDS)?)
+    reading.misread(|| context.returned_fields(MAX_FIELDS))
 }
 
 /// A script, and what it reads.
@@ -93,13 +93,16 @@ struct Reading<'a> {
 impl Reading<'_> {
     /// The warning for a script whose tools have returned objects with these fields. There is none for a name that the
     /// script gives to something of its own or that its input has, nor if the script has the returned name too.
-    fn misread(self, returned: &BTreeSet<String>) -> Option<String> {
-        if self.source.len() > MAX_SOURCE || self.input.len() > MAX_INPUT {
+    /// The fields are read only if there can be one.
+    fn misread(self, returned: impl FnOnce() -> Option<BTreeSet<String>>) -> Option<String> {
+        let is_long = self.source.len() > MAX_SOURCE || self.input.len() > MAX_INPUT;
+        if is_long || PARSERS.iter().any(|parser| self.source.contains(parser)) {
             return None;
         }
+        let returned = returned()?;
         let several = returned.iter().filter(|name| name.len() <= MAX_NAME && has_several_words(name));
         let by_form: BTreeMap<String, &str> = several.map(|name| (form(name), name.as_str())).collect();
-        if by_form.is_empty() || PARSERS.iter().any(|parser| self.source.contains(parser)) {
+        if by_form.is_empty() {
             return None;
         }
         let mut seen = BTreeSet::new();
@@ -255,7 +258,7 @@ mod tests {
     fn check_in(language: Language, source: &str, input: &str) -> Option<String> {
         let returned = ["next_cursor", "orders", "createdAt", "Length", "html-url", "id", "search_params"];
         let reading = Reading { source, language, input };
-        reading.misread(&returned.into_iter().map(str::to_owned).collect())
+        reading.misread(|| Some(returned.into_iter().map(str::to_owned).collect()))
     }
 
     fn check(source: &str) -> Option<String> {
