@@ -98,6 +98,7 @@ fn the_system_is_used_by_few_modules() {
                 // The process itself: its memory, and when the kernel ends it.
                 "src/engine/process/fork_server.rs",
                 "src/engine/process/sandbox.rs",
+                "src/engine/process/used_pages.rs",
                 "src/engine/resident.rs",
                 // The token for another machine.
                 "src/executor/remote_worker.rs",

@@ -6,6 +6,7 @@
 //! What must not be the same is made new in the child: random numbers, the sandbox, descriptors, threads.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -41,19 +42,38 @@ enum Forked {
 ///
 /// If the system does not tell what memory there is.
 pub(super) fn share_memory() -> io::Result<()> {
-    for line in std::fs::read_to_string("/proc/self/maps")?.lines() {
-        let range = line.split_whitespace().next().and_then(|range| range.split_once('-'));
-        let Some((start, end)) = range else { continue };
-        let parse = |address| usize::from_str_radix(address, 16);
-        let (Ok(start), Ok(end)) = (parse(start), parse(end)) else { continue };
+    for Mapping { addresses, .. } in mappings()? {
         #[expect(unsafe_code, reason = "no safe crate has this call for memory of others")]
         // SAFETY: it changes what a forked process has, and nothing in this one.
         let _special = unsafe {
             // The kernel's own mappings, such as `[vvar]`, refuse it.
-            madvise(std::ptr::without_provenance_mut(start), end - start, Advice::LinuxDoFork)
+            madvise(std::ptr::without_provenance_mut(addresses.start), addresses.len(), Advice::LinuxDoFork)
         };
     }
     Ok(())
+}
+
+/// Memory of this process.
+pub(super) struct Mapping {
+    pub(super) addresses: Range<usize>,
+    pub(super) is_readable: bool,
+}
+
+/// All memory of this process.
+///
+/// # Errors
+///
+/// If the system does not tell.
+pub(super) fn mappings() -> io::Result<Vec<Mapping>> {
+    let maps = std::fs::read_to_string("/proc/self/maps")?;
+    let mapping = |line: &str| {
+        let mut fields = line.split_whitespace();
+        let (start, end) = fields.next()?.split_once('-')?;
+        let address = |text| usize::from_str_radix(text, 16).ok();
+        let addresses = address(start)?..address(end)?;
+        Some(Mapping { addresses, is_readable: fields.next()?.starts_with('r') })
+    };
+    Ok(maps.lines().filter_map(mapping).collect())
 }
 
 /// Forks a worker for each request. Returns only in workers, with the worker's connection; `executor` is closed there.
@@ -129,25 +149,19 @@ fn answer(executor: BorrowedFd<'_>, children: &mut Vec<Child>) -> Forked {
         // The executor has gone.
         _ => end_process(),
     };
-    #[expect(unsafe_code, reason = "no safe crate forks")]
-    // SAFETY: the child continues on a copy of this thread, without the other threads. These are the first one, which is
-    // parked, and those from which the engine starts threads and V8's pool, which wait for tasks that never come: none
-    // of them holds a lock. The C library makes its allocator usable in the child.
-    let forked = unsafe { libc::fork() };
+    let forked = match fork() {
+        Ok(None) => return Forked::Worker(connection),
+        Ok(Some(pid)) => opened(pid).map_err(io::Error::from),
+        Err(error) => Err(error),
+    };
     let sent = match forked {
-        0 => return Forked::Worker(connection),
-        -1 => {
-            let error = io::Error::last_os_error().raw_os_error().unwrap_or_default();
-            report(executor, ForkReport::Refused(error), None)
+        Ok(child) => {
+            let pid = child.pid.as_raw_nonzero().get();
+            let sent = report(executor, ForkReport::Forked(pid), Some(child.process.as_fd()));
+            children.push(child);
+            sent
         }
-        process => match opened(process) {
-            Ok(child) => {
-                let sent = report(executor, ForkReport::Forked(process), Some(child.process.as_fd()));
-                children.push(child);
-                sent
-            }
-            Err(error) => report(executor, ForkReport::Refused(error.raw_os_error()), None),
-        },
+        Err(error) => report(executor, ForkReport::Refused(error.raw_os_error().unwrap_or_default()), None),
     };
     if sent.is_err() {
         end_process();
@@ -155,9 +169,24 @@ fn answer(executor: BorrowedFd<'_>, children: &mut Vec<Child>) -> Forked {
     Forked::Parent
 }
 
+/// Forks this process. Returns `None` in the child, which has a copy of the calling thread and no other one.
+///
+/// # Errors
+///
+/// If the system refuses it.
+pub(super) fn fork() -> io::Result<Option<Pid>> {
+    #[expect(unsafe_code, reason = "no safe crate forks")]
+    // SAFETY: the other threads are the first one, which is parked, and those from which the engine starts threads and
+    // V8's pool, which wait for tasks that never come: none of them holds a lock. The C library makes its allocator
+    // usable in the child.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        pid => Ok(Pid::from_raw(pid)),
+    }
+}
+
 /// The worker has not been reaped, so no other process has its number.
-fn opened(process: i32) -> Result<Child, Errno> {
-    let pid = Pid::from_raw(process).ok_or(Errno::SRCH)?;
+fn opened(pid: Pid) -> Result<Child, Errno> {
     let process = pidfd_open(pid, PidfdFlags::empty()).inspect_err(|_| {
         // Without a descriptor the executor could not end it.
         let _killed = kill_process(pid, Signal::KILL);

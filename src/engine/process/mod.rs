@@ -25,6 +25,7 @@ mod resources;
 mod sandbox;
 mod spin;
 mod surveys;
+mod used_pages;
 mod wire;
 pub(crate) mod worker;
 pub(crate) mod workers;

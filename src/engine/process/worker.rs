@@ -6,6 +6,7 @@
 //! watchdog.
 
 mod drive;
+mod rehearsal;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -25,6 +26,7 @@ use super::guest::GuestHost;
 use super::sandbox::{self, Confinement};
 use super::spin::Spin;
 use super::surveys;
+use super::used_pages::UsedPages;
 use super::wire::{self, Done, FromWorker, Hello, PROTOCOL, Start, ToWorker};
 use crate::engine::compile::CodeForm;
 use crate::engine::failure;
@@ -164,6 +166,7 @@ fn fork_workers<E: Engine>(engine: &Arc<E>, mut newborn: Newborn, processors: us
     newborn.end_if_orphan();
     close_stdin();
     let shared = Arc::clone(engine);
+    let is_python = newborn.is_python();
     let Newborn { connection, confinement, .. } = newborn;
     let executor = connection.executor();
     let task = move || {
@@ -173,17 +176,19 @@ fn fork_workers<E: Engine>(engine: &Arc<E>, mut newborn: Newborn, processors: us
             Ok(runtime) => runtime,
             Err(error) => fail(&connection, format!("a runtime: {error}")),
         };
-        let instance = match memory_only.block_on(shared.make()) {
+        let mut instance = match memory_only.block_on(shared.make()) {
             Ok(instance) => instance,
             Err(problem) => fail(&connection, problem),
         };
         if let Err(error) = fork_server::share_memory() {
             fail(&connection, format!("the memory of this process: {error}"));
         }
+        let used = UsedPages::of(|| rehearsal::run(&*shared, &mut instance, is_python));
         let Ok(executor) = executor else { end_process() };
         drop(connection);
         let socket = fork_server::become_worker(executor);
         // From here on this is a worker, and the only thread of its process.
+        used.take();
         begin_forked(&shared, instance, socket, confinement, processors)
     };
     if engine.spawn(THREAD.to_owned(), Box::new(task)).is_err() {

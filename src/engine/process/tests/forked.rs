@@ -109,6 +109,26 @@ async fn a_run_leaves_nothing_in_the_memory_that_its_worker_was_forked_with() {
     assert_eq!(printed(&left), printed(&found), "the same worker");
 }
 
+/// Kilobytes of memory that a process has written and shares with no other one. `None` if it has ended.
+#[cfg(feature = "python")]
+fn own_kilobytes(process: &str) -> Option<u32> {
+    let memory = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).ok()?;
+    let own = memory.lines().find_map(|line| line.strip_prefix("Private_Dirty:"))?;
+    own.trim().strip_suffix(" kB")?.parse().ok()
+}
+
+/// To copy a page when a script first writes it would be part of its run.
+#[cfg(feature = "python")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_forked_worker_has_copied_the_memory_of_a_run_before_it_gets_one() {
+    let cache = tempfile::tempdir().unwrap();
+    let stage = Stage::of_language(Language::Python, 1, 1, vec![cache.path().to_owned()]);
+    let printed = printed(&stage.run("# hostile: parent\nreturn 1").await);
+    let (_worker, server) = printed.split_once(' ').unwrap();
+    // Without it a worker that waits has 1,400, and with it 2,500 or more, in a development build 5,500.
+    wait_until(async || children(server).iter().any(|worker| own_kilobytes(worker) > Some(2_000))).await;
+}
+
 /// Each value is drawn once: by workers of one run, whose instance is the fork server's, and of two, whose second one
 /// is not.
 async fn draws(stage: Stage, source: &str) {

@@ -1,0 +1,64 @@
+use std::io;
+
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+
+use super::{Mapping, Part, Use, UsedPages, add, receive, send, usage, used_pages};
+
+#[test]
+fn copies_and_mapped_files_are_used() {
+    const ANONYMOUS: u64 = super::PRESENT;
+    assert_eq!(usage(ANONYMOUS | super::MAPPED_ONCE), Some(Use::Write));
+    assert_eq!(usage(ANONYMOUS), None, "both processes have it");
+    assert_eq!(usage(ANONYMOUS | super::OF_FILE), Some(Use::Read));
+    assert_eq!(usage(ANONYMOUS | super::OF_FILE | super::MAPPED_ONCE), Some(Use::Read));
+    for absent in [0, super::OF_FILE, super::MAPPED_ONCE] {
+        assert_eq!(usage(absent), None);
+    }
+}
+
+#[test]
+fn neighbours_of_one_use_are_one_part() {
+    let mut parts = Vec::new();
+    for (page, usage) in [(1, Use::Write), (2, Use::Write), (3, Use::Read), (5, Use::Read), (6, Use::Read)] {
+        add(&mut parts, page..page + 1, usage);
+    }
+    let part = |pages, usage| Part { pages, usage };
+    assert_eq!(parts, [part(1..3, Use::Write), part(3..4, Use::Read), part(5..7, Use::Read)]);
+}
+
+#[test]
+fn parts_are_received_as_they_were_sent() {
+    let parts = [
+        Part { pages: 0x1000..0x4000, usage: Use::Write },
+        Part { pages: 0x7fff_ffff_e000..0x7fff_ffff_f000, usage: Use::Read },
+    ];
+    let (reading, mut writing) = io::pipe().unwrap();
+    send(&parts, &mut writing).unwrap();
+    drop(writing);
+    assert_eq!(receive(reading).unwrap(), parts);
+    let (reading, writing) = io::pipe().unwrap();
+    drop(writing);
+    assert_eq!(receive(reading).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+}
+
+#[test]
+fn pages_are_taken_before_they_are_used() {
+    const PAGES: usize = 8;
+    let page = rustix::param::page_size();
+    #[expect(unsafe_code, reason = "no safe crate maps memory without using it")]
+    // SAFETY: the kernel chooses an address that nothing has.
+    let start = unsafe {
+        mmap_anonymous(
+            std::ptr::null_mut(),
+            PAGES * page,
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::PRIVATE,
+        )
+    };
+    let start = start.unwrap().addr();
+    let mappings = [Mapping { addresses: start..start + PAGES * page, is_readable: true }];
+    assert_eq!(used_pages(&mappings).unwrap(), []);
+    let part = Part { pages: start + page..start + 3 * page, usage: Use::Write };
+    UsedPages(vec![part.clone()]).take();
+    assert_eq!(used_pages(&mappings).unwrap(), [part]);
+}
