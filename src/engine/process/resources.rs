@@ -2,7 +2,6 @@
 //! has taken over its worker cannot change these numbers.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt as _;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,13 +11,13 @@ use parking_lot::Mutex;
 
 use super::connection::OVER_MEMORY;
 use super::group::Group;
+use super::statm::{SLACK_BYTES, allowed_bytes, resident_bytes};
 use super::workers::{Killer, WorkerProcess};
 use crate::engine::watchdog::CpuMeter;
 
-/// Memory that a worker may use beyond what it had before the run and twice the run's limit. V8
-/// collects late, and collected memory is not returned immediately. The engine in the worker
-/// enforces the exact limit; this one is for a worker that was taken over.
-const SLACK_BYTES: usize = 128 << 20;
+/// Maximum memory that a worker is taken to have had before its run. A warm one has less. One that was taken over may have
+/// had more since an earlier run of its client.
+const MAX_BEFORE: usize = 2 * SLACK_BYTES;
 
 /// CPU time after which a worker gets a lower priority than others, as threads do in one process
 /// (`src/engine/watchdog.rs`), and that priority.
@@ -31,7 +30,6 @@ pub(super) struct Resources {
     /// The worker's control group, where it has one.
     group: Option<Arc<Group>>,
     statm: Option<Arc<File>>,
-    page_bytes: usize,
     /// `None` until the run begins.
     cpu: Mutex<Option<CpuMeter>>,
     /// Resident bytes when the run began.
@@ -46,7 +44,6 @@ impl Resources {
             killer: Arc::clone(&worker.killer),
             group: worker.group.clone(),
             statm: worker.statm.clone(),
-            page_bytes: rustix::param::page_size(),
             cpu: Mutex::new(None),
             before: AtomicUsize::new(0),
             peak: AtomicUsize::new(0),
@@ -56,7 +53,7 @@ impl Resources {
 
     /// The worker is warm: what it has used until now is not the run's, whose limit is `memory_bytes`.
     pub(super) fn begin(&self, memory_bytes: usize) {
-        let before = self.resident_bytes().unwrap_or(0);
+        let before = self.resident_bytes().unwrap_or(0).min(MAX_BEFORE);
         self.before.store(before, Ordering::Relaxed);
         if let Some(group) = &self.group {
             // The kernel counts more than resident pages. It kills a worker that grows between two
@@ -85,6 +82,11 @@ impl Resources {
             return false;
         }
         let Some(resident) = self.resident_bytes() else { return false };
+        if resident == 0 {
+            // It has ended, or its memory cannot be measured any more.
+            self.killer.kill();
+            return false;
+        }
         let used = resident.saturating_sub(self.before.load(Ordering::Relaxed));
         self.peak.fetch_max(used, Ordering::Relaxed);
         used > allowed_bytes(memory_bytes)
@@ -108,15 +110,6 @@ impl Resources {
     }
 
     fn resident_bytes(&self) -> Option<usize> {
-        let mut text = [0; 128];
-        let count = self.statm.as_ref()?.read_at(&mut text, 0).ok()?;
-        let text = std::str::from_utf8(text.get(..count)?).ok()?;
-        let pages: usize = text.split_whitespace().nth(1)?.parse().ok()?;
-        pages.checked_mul(self.page_bytes)
+        self.statm.as_deref().and_then(resident_bytes)
     }
-}
-
-/// Bytes that a worker may use for a run with this limit.
-fn allowed_bytes(memory_bytes: usize) -> usize {
-    memory_bytes.saturating_mul(2).saturating_add(SLACK_BYTES)
 }

@@ -134,7 +134,7 @@ impl Keeper {
     }
 
     /// Reaps workers that have ended, and returns idle workers that no run will use.
-    fn look(&self) -> Vec<WorkerProcess> {
+    pub(super) fn look(&mut self) -> Vec<WorkerProcess> {
         // Dropped after the lock: with the last worker of a fork server it is ended and reaped.
         let mut reaped = Vec::new();
         let mut state = self.shared.state.lock();
@@ -166,7 +166,8 @@ impl Keeper {
         }
         let mut used = Vec::new();
         for (tenant, mut worker) in std::mem::take(&mut state.used) {
-            if worker.idle_since.elapsed() > KEEP || worker.has_ended() {
+            let has_grown = worker.has_grown(self.options.memory_bytes);
+            if has_grown || worker.idle_since.elapsed() > KEEP || worker.has_ended() {
                 ended.push(worker);
             } else {
                 used.push((tenant, worker));

@@ -21,6 +21,7 @@ use super::child::WorkerChild;
 use super::end::{Killer, describe};
 use crate::engine::process::frames::Decoder;
 use crate::engine::process::group::Group;
+use crate::engine::process::statm::{allowed_bytes, resident_bytes};
 use crate::text::preview;
 
 /// The pause after a failed start of a worker. It doubles with each failure up to the maximum.
@@ -95,6 +96,13 @@ impl WorkerProcess {
     /// The exit status, if the process has ended and that is known already.
     pub(in crate::engine::process) fn status(&mut self) -> Option<ExitStatus> {
         self.child.as_mut()?.try_wait().ok()?
+    }
+
+    /// Whether it has more memory than any run leaves it whose limit is `memory_bytes`, or its memory cannot be measured
+    /// any more: while it is idle, something in it goes on.
+    pub(super) fn has_grown(&self, memory_bytes: usize) -> bool {
+        let resident = self.statm.as_deref().and_then(resident_bytes);
+        resident.is_some_and(|resident| resident == 0 || resident > allowed_bytes(memory_bytes))
     }
 
     /// Whether the process has ended.

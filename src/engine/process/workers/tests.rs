@@ -1,5 +1,7 @@
 //! Workers that are killed while they are idle, and when others are started in place of those that runs get.
 
+use std::io::Write as _;
+
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::forking::ForkServer;
@@ -143,6 +145,24 @@ fn v_696_an_executor_that_is_closed_while_a_fork_server_warms_up_ends_it() {
     assert!(began.elapsed() < WATCHDOG / 2);
     let state = shared.state.lock();
     assert_eq!((state.fresh.len(), state.failures), (0, 0));
+}
+
+/// A worker that serves several runs of a client may have been taken over by one of them. Between two runs no watchdog
+/// measures it.
+#[test]
+fn v_684_an_idle_worker_that_takes_memory_or_hides_it_is_ended() {
+    let shared = Arc::<Shared>::default();
+    let mut keeper = Keeper::new(options(1), Arc::clone(&shared));
+    for (pages, ended) in [(1_000, 0), (1_000_000, 1), (0, 1)] {
+        let mut worker = start(&options(1), &shared).unwrap();
+        let mut statm = tempfile::tempfile().unwrap();
+        writeln!(statm, "2000000 {pages} 0 0 0 0 0").unwrap();
+        worker.statm = Some(Arc::new(statm));
+        shared.state.lock().used.push((None, worker));
+        assert_eq!(keeper.look().len(), ended, "{pages} pages");
+        let kept = std::mem::take(&mut shared.state.lock().used);
+        assert_eq!(kept.len(), 1 - ended, "{pages} pages");
+    }
 }
 
 /// To start a process takes as much of the processors as many short runs, such as the one that has just begun.
