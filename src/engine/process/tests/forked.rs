@@ -299,6 +299,26 @@ async fn v_694_a_run_ends_with_the_fork_server_of_its_worker() {
     assert_eq!(code(&result), Some(ErrorCode::EngineCrashed), "{result:?}");
 }
 
+/// The workers of a fork server have the same addresses. A script that knows a bug of its engine could try one after the
+/// other until its worker does not crash.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_705_after_a_crash_workers_are_forked_from_another_process() {
+    let stage = Stage::new(1, 1);
+    let (_worker, first) = worker_and_parent(&stage).await;
+    let own = std::process::id().to_string();
+    assert_ne!(first, own, "the worker is not forked");
+    let result = stage.run("// hostile: fault\nreturn 1").await;
+    assert_eq!(code(&result), Some(ErrorCode::EngineCrashed), "{result:?}");
+    let mut server = first.clone();
+    // Those that were forked before are still used.
+    wait_until(async || {
+        server = worker_and_parent(&stage).await.1;
+        server != first
+    })
+    .await;
+    assert_ne!(server, own, "the worker is not forked");
+}
+
 /// When the machine has no memory left.
 #[tokio::test(flavor = "multi_thread")]
 async fn v_694_the_kernel_ends_a_worker_rather_than_its_fork_server() {

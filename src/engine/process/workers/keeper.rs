@@ -145,9 +145,14 @@ impl Keeper {
             let is_waited_for = worker.since.elapsed() < MAX_STATUS_WAIT || !worker.child.has_ended();
             if matches!(worker.child.try_wait(), Ok(None)) && is_waited_for {
                 state.dying.push(worker);
-            } else {
-                reaped.push(worker);
+                continue;
             }
+            if self.fork_server.as_ref().is_some_and(|server| worker.child.has_crashed_of(server)) {
+                // All its workers have the same addresses, and a script may try one after the other. The worker keeps it
+                // until it is dropped.
+                self.fork_server = None;
+            }
+            reaped.push(worker);
         }
         let mut ended = Vec::new();
         let mut kept = VecDeque::new();
