@@ -11,13 +11,9 @@ use parking_lot::Mutex;
 
 use super::connection::OVER_MEMORY;
 use super::group::Group;
-use super::statm::{SLACK_BYTES, allowed_bytes, resident_bytes};
+use super::statm::{SLACK_BYTES, resident_bytes};
 use super::workers::{Killer, WorkerProcess};
 use crate::engine::watchdog::CpuMeter;
-
-/// Maximum memory that a worker is taken to have had before its run. A warm one has less. One that was taken over may have
-/// had more since an earlier run of its client.
-const MAX_BEFORE: usize = 2 * SLACK_BYTES;
 
 /// CPU time after which a worker gets a lower priority than others, as threads do in one process
 /// (`src/engine/watchdog.rs`), and that priority.
@@ -32,6 +28,8 @@ pub(super) struct Resources {
     statm: Option<Arc<File>>,
     /// `None` until the run begins.
     cpu: Mutex<Option<CpuMeter>>,
+    /// Maximum of the resident bytes that are not the run's, if an earlier run may have left some.
+    most_before: Option<usize>,
     /// Resident bytes when the run began.
     before: AtomicUsize,
     peak: AtomicUsize,
@@ -40,20 +38,23 @@ pub(super) struct Resources {
 
 impl Resources {
     pub(super) fn new(worker: &WorkerProcess) -> Self {
+        let most_before = worker.warm_bytes.map(|warm| warm.saturating_add(SLACK_BYTES));
         Self {
             killer: Arc::clone(&worker.killer),
             group: worker.group.clone(),
             statm: worker.statm.clone(),
             cpu: Mutex::new(None),
-            before: AtomicUsize::new(0),
+            most_before,
+            // Before its first run a worker is not measured. Before a later one, it may have been taken over.
+            before: AtomicUsize::new(most_before.unwrap_or(usize::MAX)),
             peak: AtomicUsize::new(0),
             has_low_priority: AtomicBool::new(false),
         }
     }
 
-    /// The worker is warm: what it has used until now is not the run's, whose limit is `memory_bytes`.
-    pub(super) fn begin(&self, memory_bytes: usize) {
-        let before = self.resident_bytes().unwrap_or(0).min(MAX_BEFORE);
+    /// The worker is warm: what it has used until now is not the run's, whose limit is `memory_bytes`. Returns that.
+    pub(super) fn begin(&self, memory_bytes: usize) -> usize {
+        let before = self.resident_bytes().unwrap_or(0).min(self.most_before.unwrap_or(usize::MAX));
         self.before.store(before, Ordering::Relaxed);
         if let Some(group) = &self.group {
             // The kernel counts more than resident pages. It kills a worker that grows between two
@@ -62,6 +63,7 @@ impl Resources {
             group.limit_memory(before.saturating_add(most));
         }
         *self.cpu.lock() = Some(CpuMeter::of_process(self.killer.pid));
+        before
     }
 
     /// CPU time of all threads of the worker since the run began.
@@ -77,9 +79,6 @@ impl Resources {
             if let Err(error) = rustix::process::setpriority_pgrp(group, LONG_RUN_NICENESS) {
                 tracing::debug!(%error, "a worker process keeps its priority");
             }
-        }
-        if self.cpu.lock().is_none() {
-            return false;
         }
         let Some(resident) = self.resident_bytes() else { return false };
         if resident == 0 {
@@ -112,4 +111,9 @@ impl Resources {
     fn resident_bytes(&self) -> Option<usize> {
         self.statm.as_deref().and_then(resident_bytes)
     }
+}
+
+/// Bytes that a worker may use for a run with this limit.
+fn allowed_bytes(memory_bytes: usize) -> usize {
+    memory_bytes.saturating_mul(2).saturating_add(SLACK_BYTES)
 }

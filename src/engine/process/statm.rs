@@ -18,8 +18,3 @@ pub(super) fn resident_bytes(statm: &File) -> Option<usize> {
     let pages: usize = text.split_whitespace().nth(1)?.parse().ok()?;
     pages.checked_mul(rustix::param::page_size())
 }
-
-/// Bytes that a worker may use for a run with this limit.
-pub(super) fn allowed_bytes(memory_bytes: usize) -> usize {
-    memory_bytes.saturating_mul(2).saturating_add(SLACK_BYTES)
-}

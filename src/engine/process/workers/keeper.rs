@@ -171,8 +171,7 @@ impl Keeper {
         }
         let mut used = Vec::new();
         for (tenant, mut worker) in std::mem::take(&mut state.used) {
-            let has_grown = worker.has_grown(self.options.memory_bytes);
-            if has_grown || worker.idle_since.elapsed() > KEEP || worker.has_ended() {
+            if worker.has_grown() || worker.idle_since.elapsed() > KEEP || worker.has_ended() {
                 ended.push(worker);
             } else {
                 used.push((tenant, worker));

@@ -21,7 +21,7 @@ use super::child::WorkerChild;
 use super::end::{Killer, describe};
 use crate::engine::process::frames::Decoder;
 use crate::engine::process::group::Group;
-use crate::engine::process::statm::{allowed_bytes, resident_bytes};
+use crate::engine::process::statm::{SLACK_BYTES, resident_bytes};
 use crate::text::preview;
 
 /// The pause after a failed start of a worker. It doubles with each failure up to the maximum.
@@ -60,6 +60,8 @@ pub(crate) struct WorkerProcess {
     /// Whether it has ever reported that.
     pub(in crate::engine::process) was_ready: bool,
     pub(in crate::engine::process) runs: u32,
+    /// Resident bytes when its first run began.
+    pub(in crate::engine::process) warm_bytes: Option<usize>,
     pub(super) idle_since: Instant,
     pub(in crate::engine::process) is_elsewhere: bool,
     /// Its control group, where it has one.
@@ -98,11 +100,12 @@ impl WorkerProcess {
         self.child.as_mut()?.try_wait().ok()?
     }
 
-    /// Whether it has more memory than any run leaves it whose limit is `memory_bytes`, or its memory cannot be measured
-    /// any more: while it is idle, something in it goes on.
-    pub(super) fn has_grown(&self, memory_bytes: usize) -> bool {
-        let resident = self.statm.as_deref().and_then(resident_bytes);
-        resident.is_some_and(|resident| resident == 0 || resident > allowed_bytes(memory_bytes))
+    /// Whether its runs have left much memory, or its memory cannot be measured any more. Then it serves no other run:
+    /// what it takes in addition would not be that run's.
+    pub(super) fn has_grown(&self) -> bool {
+        let (Some(statm), Some(warm)) = (&self.statm, self.warm_bytes) else { return false };
+        let most = warm.saturating_add(SLACK_BYTES);
+        resident_bytes(statm).is_some_and(|resident| resident == 0 || resident > most)
     }
 
     /// Whether the process has ended.
