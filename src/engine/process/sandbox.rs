@@ -305,8 +305,9 @@ fn rules_of_memory() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::Bac
         GUARD_INSTALL,
         GUARD_REMOVE,
     ];
-    // Pages of a shared mapping stay when they are not mapped any more, and are nobody's then.
-    let kind = SeccompCmpOp::MaskedEq(u64::from(libc::MAP_TYPE.unsigned_abs()));
+    // Pages of a shared mapping stay when they are not mapped any more, and are nobody's then. Huge pages that the machine
+    // has set aside are not counted.
+    let kind = SeccompCmpOp::MaskedEq(u64::from((libc::MAP_TYPE | libc::MAP_HUGETLB).unsigned_abs()));
     let is_private = SeccompCondition::new(3, Dword, kind, u64::from(libc::MAP_PRIVATE.unsigned_abs()))?;
     let advice = ADVICE.iter().map(|advice| {
         let is_this = SeccompCondition::new(2, Dword, SeccompCmpOp::Eq, u64::from(advice.unsigned_abs()))?;

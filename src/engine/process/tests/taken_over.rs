@@ -15,8 +15,8 @@ async fn v_684_a_worker_whose_memory_cannot_be_measured_is_killed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn v_684_a_worker_has_no_memory_that_is_not_counted() {
     let result = Stage::new(1, 1).run("// hostile: uncounted\nreturn 1").await;
-    let expected = "private: possible; shared: refused; shared and checked: refused; pages of zeros: refused; \
-                    swap space: refused; merged: refused";
+    let expected = "private: possible; shared: refused; huge: refused; pages of zeros: refused; swap space: refused; \
+                    merged: refused";
     assert_eq!(printed(&result), expected, "{result:?}");
 }
 

@@ -218,10 +218,14 @@ pub(super) fn act(connection: &Arc<Connection>, stop: &Stop, source: &str) {
     connection.flush();
 }
 
+fn errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or_default()
+}
+
 /// Memory that the executor would not see when it measures this process.
 fn uncounted_memory() -> String {
     const BYTES: usize = 1 << 20;
-    /// As much as all of these pages of zeros take is their page tables: 512 MiB.
+    /// The page tables of so many pages of zeros take 512 MiB.
     const MANY_BYTES: usize = 256 << 30;
     let map = |bytes: usize, kind: i32| {
         let flags = kind | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
@@ -229,13 +233,15 @@ fn uncounted_memory() -> String {
         unsafe { libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ, flags, -1, 0) }
     };
     let is_refused = |address: *mut libc::c_void| address == libc::MAP_FAILED;
+    // Not for want of such pages.
+    let is_forbidden = |kind: i32| is_refused(map(BYTES, kind)) && errno() == libc::EPERM;
     let private = map(BYTES, libc::MAP_PRIVATE);
     // SAFETY: the pages are those of this mapping, which nothing else uses.
     let is_ignored = |advice: i32| unsafe { libc::madvise(private, BYTES, advice) } != 0;
     [
         tried("private", is_refused(private)),
-        tried("shared", is_refused(map(BYTES, libc::MAP_SHARED))),
-        tried("shared and checked", is_refused(map(BYTES, libc::MAP_SHARED_VALIDATE))),
+        tried("shared", is_forbidden(libc::MAP_SHARED)),
+        tried("huge", is_forbidden(libc::MAP_PRIVATE | libc::MAP_HUGETLB)),
         tried("pages of zeros", is_refused(map(MANY_BYTES, libc::MAP_PRIVATE))),
         tried("swap space", is_ignored(libc::MADV_PAGEOUT)),
         tried("merged", is_ignored(libc::MADV_MERGEABLE)),
