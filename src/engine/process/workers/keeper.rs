@@ -21,6 +21,10 @@ const KEEP: Duration = Duration::from_secs(10);
 /// row, at most so often: runs wait while another one warms up.
 const MAX_DOUBLINGS: u32 = 6;
 
+/// A fork server is replaced after a crash of a worker if it has been there for so long. A script that crashes on purpose
+/// would have others wait for each new one.
+const MIN_AGE: Duration = Duration::from_secs(1);
+
 /// Maximum wait for the exit status of a worker that nobody uses any more. Its fork server may have been stopped.
 const MAX_STATUS_WAIT: Duration = Duration::from_secs(5);
 
@@ -147,7 +151,10 @@ impl Keeper {
                 state.dying.push(worker);
                 continue;
             }
-            if self.fork_server.as_ref().is_some_and(|server| worker.child.has_crashed_of(server)) {
+            if let Some(server) = &self.fork_server
+                && server.age() > MIN_AGE
+                && worker.child.has_crashed_of(server)
+            {
                 // All its workers have the same addresses, and a script may try one after the other. The worker keeps it
                 // until it is dropped.
                 self.fork_server = None;
