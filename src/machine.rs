@@ -133,7 +133,7 @@ pub(crate) fn is_memory_limited() -> bool {
 
 /// The address space that this process uses, in bytes; `None` where the system does not report it, and in a worker
 /// process, which can open no file.
-fn address_space_used() -> Option<u64> {
+pub(crate) fn address_space_used() -> Option<u64> {
     let statm = read(Path::new("/proc/self/statm"))?;
     let pages = statm.split_whitespace().next()?.parse::<u64>().ok()?;
     Some(pages.saturating_mul(rustix::param::page_size() as u64))

@@ -366,7 +366,8 @@ impl Conversation {
                 self.worker.warn_of_missing(&missing);
                 (self.worker.is_ready, self.worker.was_ready) = (true, true);
                 self.worker.decoder.set_most(self.most);
-                self.resources.begin(host.limits().memory_bytes);
+                let before = self.resources.begin(host.limits().memory_bytes);
+                self.worker.warm_bytes = self.worker.warm_bytes.or(Some(before));
                 Ok(None)
             }
             FromWorker::Ready { protocol, .. } => {

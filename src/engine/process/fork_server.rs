@@ -145,6 +145,10 @@ fn answer(executor: BorrowedFd<'_>, children: &mut Vec<Child>) -> Forked {
     let mut request = REQUEST;
     let connection = match forks::receive(executor, &mut request, RecvFlags::empty()) {
         Ok((length, Some(connection))) if length == REQUEST.len() => connection,
+        Ok((length, None)) if length == REQUEST.len() => {
+            // The system leaves a descriptor out for which this process has no number. Its workers have runs.
+            return told(report(executor, ForkReport::Refused(Errno::MFILE.raw_os_error()), None));
+        }
         Err(Errno::INTR) => return Forked::Parent,
         // The executor has gone.
         _ => end_process(),
@@ -163,6 +167,11 @@ fn answer(executor: BorrowedFd<'_>, children: &mut Vec<Child>) -> Forked {
         }
         Err(error) => report(executor, ForkReport::Refused(error.raw_os_error().unwrap_or_default()), None),
     };
+    told(sent)
+}
+
+/// After an answer: without an executor there is nothing left to do.
+fn told(sent: rustix::io::Result<()>) -> Forked {
     if sent.is_err() {
         end_process();
     }

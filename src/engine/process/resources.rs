@@ -2,7 +2,6 @@
 //! has taken over its worker cannot change these numbers.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt as _;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,13 +11,9 @@ use parking_lot::Mutex;
 
 use super::connection::OVER_MEMORY;
 use super::group::Group;
+use super::statm::{SLACK_BYTES, resident_bytes};
 use super::workers::{Killer, WorkerProcess};
 use crate::engine::watchdog::CpuMeter;
-
-/// Memory that a worker may use beyond what it had before the run and twice the run's limit. V8
-/// collects late, and collected memory is not returned immediately. The engine in the worker
-/// enforces the exact limit; this one is for a worker that was taken over.
-const SLACK_BYTES: usize = 128 << 20;
 
 /// CPU time after which a worker gets a lower priority than others, as threads do in one process
 /// (`src/engine/watchdog.rs`), and that priority.
@@ -31,9 +26,10 @@ pub(super) struct Resources {
     /// The worker's control group, where it has one.
     group: Option<Arc<Group>>,
     statm: Option<Arc<File>>,
-    page_bytes: usize,
     /// `None` until the run begins.
     cpu: Mutex<Option<CpuMeter>>,
+    /// Maximum of the resident bytes that are not the run's, if an earlier run may have left some.
+    most_before: Option<usize>,
     /// Resident bytes when the run began.
     before: AtomicUsize,
     peak: AtomicUsize,
@@ -42,21 +38,23 @@ pub(super) struct Resources {
 
 impl Resources {
     pub(super) fn new(worker: &WorkerProcess) -> Self {
+        let most_before = worker.warm_bytes.map(|warm| warm.saturating_add(SLACK_BYTES));
         Self {
             killer: Arc::clone(&worker.killer),
             group: worker.group.clone(),
             statm: worker.statm.clone(),
-            page_bytes: rustix::param::page_size(),
             cpu: Mutex::new(None),
-            before: AtomicUsize::new(0),
+            most_before,
+            // Before its first run a worker is not measured. Before a later one, it may have been taken over.
+            before: AtomicUsize::new(most_before.unwrap_or(usize::MAX)),
             peak: AtomicUsize::new(0),
             has_low_priority: AtomicBool::new(false),
         }
     }
 
-    /// The worker is warm: what it has used until now is not the run's, whose limit is `memory_bytes`.
-    pub(super) fn begin(&self, memory_bytes: usize) {
-        let before = self.resident_bytes().unwrap_or(0);
+    /// The worker is warm: what it has used until now is not the run's, whose limit is `memory_bytes`. Returns that.
+    pub(super) fn begin(&self, memory_bytes: usize) -> usize {
+        let before = self.resident_bytes().unwrap_or(0).min(self.most_before.unwrap_or(usize::MAX));
         self.before.store(before, Ordering::Relaxed);
         if let Some(group) = &self.group {
             // The kernel counts more than resident pages. It kills a worker that grows between two
@@ -65,6 +63,7 @@ impl Resources {
             group.limit_memory(before.saturating_add(most));
         }
         *self.cpu.lock() = Some(CpuMeter::of_process(self.killer.pid));
+        before
     }
 
     /// CPU time of all threads of the worker since the run began.
@@ -81,10 +80,12 @@ impl Resources {
                 tracing::debug!(%error, "a worker process keeps its priority");
             }
         }
-        if self.cpu.lock().is_none() {
+        let Some(resident) = self.resident_bytes() else { return false };
+        if resident == 0 {
+            // It has ended, or its memory cannot be measured any more.
+            self.killer.kill();
             return false;
         }
-        let Some(resident) = self.resident_bytes() else { return false };
         let used = resident.saturating_sub(self.before.load(Ordering::Relaxed));
         self.peak.fetch_max(used, Ordering::Relaxed);
         used > allowed_bytes(memory_bytes)
@@ -108,11 +109,7 @@ impl Resources {
     }
 
     fn resident_bytes(&self) -> Option<usize> {
-        let mut text = [0; 128];
-        let count = self.statm.as_ref()?.read_at(&mut text, 0).ok()?;
-        let text = std::str::from_utf8(text.get(..count)?).ok()?;
-        let pages: usize = text.split_whitespace().nth(1)?.parse().ok()?;
-        pages.checked_mul(self.page_bytes)
+        self.statm.as_deref().and_then(resident_bytes)
     }
 }
 

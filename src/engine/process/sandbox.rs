@@ -19,7 +19,7 @@ use seccompiler::{
     TargetArch,
 };
 
-use crate::machine::SandboxFeatures;
+use crate::machine::{self, SandboxFeatures};
 
 mod syscalls;
 
@@ -28,6 +28,15 @@ const MAX_DESCRIPTORS: u64 = 64;
 
 /// Threads that a worker may have beyond those that its engine makes for each processor.
 const MAX_THREADS: usize = 64;
+
+/// Address space that a worker may map beside what it has when it begins: V8 needs 48 GiB to start. Pages that are only
+/// read are all the same page of zeros, and the kernel does not count their page tables as memory of the process: a 512th
+/// of the address space.
+const MORE_ADDRESS_SPACE: u64 = 128 << 30;
+
+/// The limit of core dumps with which there are none. With 0 the kernel still starts a program for each, as root, where
+/// `core_pattern` names one (`core(5)`); 1 is the number by which it knows those of that program itself.
+const NO_CORE_DUMPS: u64 = 1;
 
 /// The measure that a worker has a user namespace and a network namespace of its own.
 const NAMESPACES: &str = "network namespace";
@@ -44,6 +53,8 @@ pub(super) struct Confinement {
     has_own_users: bool,
     /// The user and the group of the process as they are called outside of its user namespace, where it has made one.
     outside: Option<(u32, u32)>,
+    /// Address space in bytes that the process had when it could still ask for it; 0 if the system does not tell.
+    address_space: u64,
 }
 
 impl Confinement {
@@ -121,19 +132,24 @@ pub(super) fn close_files(confinement: &mut Confinement) {
     // In the user namespace the process has other credentials, and a change of credentials clears
     // this setting.
     end_with_parent(confinement);
+    confinement.address_space = machine::address_space_used().unwrap_or(0);
     let limits = [
-        (Resource::Core, 0),
+        (Resource::Core, NO_CORE_DUMPS),
         (Resource::Fsize, 0),
         (Resource::Memlock, 0),
         (Resource::Nofile, MAX_DESCRIPTORS),
     ];
-    let limited = limits.into_iter().try_for_each(|(resource, most)| {
-        setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })
-    });
+    let limited = limits.into_iter().try_for_each(|(resource, most)| limit(resource, most));
     confinement.record("resource limits", limited.map_err(|error| error.to_string()));
     let privileges = rustix::thread::set_no_new_privs(true);
     confinement.record("no new privileges", privileges.map_err(|error| error.to_string()));
     confinement.record("landlock", landlock());
+}
+
+/// Limits a resource of this process, which may have a lower limit already.
+fn limit(resource: Resource, most: u64) -> rustix::io::Result<()> {
+    let most = getrlimit(resource).maximum.map_or(most, |maximum| maximum.min(most));
+    setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })
 }
 
 /// Lets the kernel end this process rather than its executor, or its fork server, with which all workers end, when the
@@ -177,6 +193,9 @@ fn landlock() -> Result<(), String> {
 /// Restricts all threads of this process to the system calls of the list, and their number. Call it when the engine
 /// is warm: calls that an engine needs only to start are not on the list. `processors` are those of the machine.
 pub(super) fn filter_calls(confinement: &mut Confinement, processors: usize) {
+    let most = confinement.address_space.saturating_add(MORE_ADDRESS_SPACE);
+    confinement
+        .record("limit of address space", limit(Resource::As, most).map_err(|error| error.to_string()));
     limit_threads(confinement, processors);
     confinement.record("seccomp", seccomp());
 }
@@ -196,8 +215,7 @@ fn limit_threads(confinement: &mut Confinement, processors: usize) {
         return;
     }
     let most = u64::try_from(max_threads(processors)).unwrap_or(u64::MAX);
-    let most = getrlimit(Resource::Nproc).maximum.map_or(most, |maximum| maximum.min(most));
-    if setrlimit(Resource::Nproc, Rlimit { current: Some(most), maximum: Some(most) }).is_ok() {
+    if limit(Resource::Nproc, most).is_ok() {
         confinement.active.push("limit of threads".to_owned());
     }
 }
@@ -252,7 +270,53 @@ fn rules() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError>
         .into_iter()
         .map(|command| SeccompRule::new(vec![is(1, Dword, u64::from(command.unsigned_abs()))?]));
     rules.insert(libc::SYS_fcntl, commands.collect::<Result<_, _>>()?);
+    rules.extend(rules_of_memory()?);
+    // A negative number is the clock of another process, which would tell when it computes.
+    let last = u64::from(libc::CLOCK_TAI.unsigned_abs());
+    for call in [libc::SYS_clock_getres, libc::SYS_clock_gettime, libc::SYS_clock_nanosleep] {
+        let is_of_the_system = SeccompCondition::new(0, Dword, SeccompCmpOp::Le, last)?;
+        rules.insert(call, vec![SeccompRule::new(vec![is_of_the_system])?]);
+    }
     Ok(rules)
+}
+
+/// The conditions for memory: all that a worker has is its own, and the kernel counts it while it is mapped.
+fn rules_of_memory() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
+    use SeccompCmpArgLen::Dword;
+    /// Those that libc does not name: places that may not be touched, at the ends of stacks.
+    const GUARD_INSTALL: i32 = 102;
+    const GUARD_REMOVE: i32 = 103;
+    /// None that moves memory to where it is not counted, such as `MADV_PAGEOUT`, or shares it with other processes.
+    const ADVICE: &[i32] = &[
+        libc::MADV_NORMAL,
+        libc::MADV_RANDOM,
+        libc::MADV_SEQUENTIAL,
+        libc::MADV_WILLNEED,
+        libc::MADV_DONTNEED,
+        libc::MADV_FREE,
+        libc::MADV_DONTFORK,
+        libc::MADV_DOFORK,
+        libc::MADV_HUGEPAGE,
+        libc::MADV_NOHUGEPAGE,
+        libc::MADV_DONTDUMP,
+        libc::MADV_DODUMP,
+        libc::MADV_POPULATE_READ,
+        libc::MADV_POPULATE_WRITE,
+        GUARD_INSTALL,
+        GUARD_REMOVE,
+    ];
+    // Pages of a shared mapping stay when they are not mapped any more, and are nobody's then. Huge pages that the machine
+    // has set aside are not counted.
+    let kind = SeccompCmpOp::MaskedEq(u64::from((libc::MAP_TYPE | libc::MAP_HUGETLB).unsigned_abs()));
+    let is_private = SeccompCondition::new(3, Dword, kind, u64::from(libc::MAP_PRIVATE.unsigned_abs()))?;
+    let advice = ADVICE.iter().map(|advice| {
+        let is_this = SeccompCondition::new(2, Dword, SeccompCmpOp::Eq, u64::from(advice.unsigned_abs()))?;
+        SeccompRule::new(vec![is_this])
+    });
+    Ok(BTreeMap::from([
+        (libc::SYS_mmap, vec![SeccompRule::new(vec![is_private])?]),
+        (libc::SYS_madvise, advice.collect::<Result<_, _>>()?),
+    ]))
 }
 
 #[cfg(test)]

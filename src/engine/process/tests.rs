@@ -6,6 +6,7 @@ pub(super) mod impostor;
 #[cfg(any(feature = "http", feature = "nats"))]
 mod lent;
 mod messages;
+mod taken_over;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -376,12 +377,7 @@ async fn v_553_the_kernel_restricts_every_thread_of_a_worker() {
             assert!(status.lines().any(|line| line == expected), "{expected}: {status}");
         }
     }
-    for (name, most) in [
-        ("Max core file size", "0"),
-        ("Max file size", "0"),
-        ("Max locked memory", "0"),
-        ("Max open files", "64"),
-    ] {
+    for (name, most) in [("Max file size", "0"), ("Max locked memory", "0"), ("Max open files", "64")] {
         assert_eq!(seen.limit(name), [most, most], "{name}: {}", seen.limits);
     }
 }

@@ -101,7 +101,7 @@ impl Workers {
         let mut state = self.shared.state.lock();
         while let Some(position) = state.used.iter().rposition(|(of, _)| of == tenant) {
             let (_tenant, mut worker) = state.used.swap_remove(position);
-            if !worker.has_ended() {
+            if !worker.has_ended() && !worker.has_grown() {
                 return Some(worker);
             }
             ended.push(worker);

@@ -7,8 +7,6 @@
 pub(super) const ALLOWED: &[(&str, i64)] = &[
     // Memory.
     ("brk", libc::SYS_brk),
-    ("madvise", libc::SYS_madvise),
-    ("mmap", libc::SYS_mmap),
     ("mprotect", libc::SYS_mprotect),
     ("mremap", libc::SYS_mremap),
     ("munmap", libc::SYS_munmap),
@@ -30,10 +28,7 @@ pub(super) const ALLOWED: &[(&str, i64)] = &[
     ("sched_yield", libc::SYS_sched_yield),
     ("set_robust_list", libc::SYS_set_robust_list),
     ("sigaltstack", libc::SYS_sigaltstack),
-    // Clocks and random numbers.
-    ("clock_getres", libc::SYS_clock_getres),
-    ("clock_gettime", libc::SYS_clock_gettime),
-    ("clock_nanosleep", libc::SYS_clock_nanosleep),
+    // Random numbers, and the times that this process has computed.
     ("getrandom", libc::SYS_getrandom),
     ("getrusage", libc::SYS_getrusage),
     // Files that are open: the image of the interpreter's memory, and which pages of a memory were modified.

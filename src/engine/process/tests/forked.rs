@@ -165,7 +165,10 @@ async fn v_693_forked_workers_of_python_draw_random_numbers_of_their_own() {
 /// A worker that was taken over would reach other workers, or the executor, over what it shares with them.
 #[tokio::test(flavor = "multi_thread")]
 async fn v_695_a_forked_worker_has_no_descriptor_of_another_process() {
-    let stage = Stage::new(1, 1);
+    let stage = Stage::new(1, 2);
+    stage.pool.engine().warm().await;
+    // The first one was forked while there was no other one.
+    assert_eq!(text(&stage.run("return 1").await), "1");
     let (server, own) = looked_at(&stage, |worker| (parent(worker), descriptors(worker))).await;
     let mut of_server = Vec::new();
     // While it forks, it has the connection of the new worker.
@@ -317,6 +320,26 @@ async fn v_694_a_run_ends_with_the_fork_server_of_its_worker() {
     let environment = RunEnvironment::empty(short(), tokio::runtime::Handle::current());
     let result = stage.run_in(environment, script).await;
     assert_eq!(code(&result), Some(ErrorCode::EngineCrashed), "{result:?}");
+}
+
+/// The workers of a fork server have the same addresses. A script that knows a bug of its engine could try one after the
+/// other until its worker does not crash.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_705_after_a_crash_workers_are_forked_from_another_process() {
+    let stage = Stage::new(1, 1);
+    let (_worker, first) = worker_and_parent(&stage).await;
+    let own = std::process::id().to_string();
+    assert_ne!(first, own, "the worker is not forked");
+    let mut server = first.clone();
+    // Not immediately, and those that were forked before are still used.
+    wait_until(async || {
+        let result = stage.run("// hostile: fault\nreturn 1").await;
+        assert_eq!(code(&result), Some(ErrorCode::EngineCrashed), "{result:?}");
+        server = worker_and_parent(&stage).await.1;
+        server != first
+    })
+    .await;
+    assert_ne!(server, own, "the worker is not forked");
 }
 
 /// When the machine has no memory left.

@@ -131,6 +131,25 @@ pub(super) fn act(connection: &Arc<Connection>, stop: &Stop, source: &str) {
                 kept.push(std::hint::black_box(vec![1_u8; 8 << 20]));
             }
         }
+        // The first thread of a forked worker is that of the scripts.
+        "leaderless" => {
+            // SAFETY: this thread never goes on, so nothing that it has borrowed is used afterwards. It holds no lock.
+            unsafe { libc::syscall(libc::SYS_exit, 0) };
+        }
+        "uncounted" => say(uncounted_memory()),
+        "clocks" => {
+            let others = named_processes(source);
+            // As `clock_getcpuclockid` makes the number of a clock.
+            let clock = |process: i64| (!process << 3) | 2;
+            let all = |call| others.iter().all(|other| fails(call, [clock(*other), 0, 0, 0]));
+            let own = i64::from(libc::CLOCK_PROCESS_CPUTIME_ID);
+            say([
+                tried("own", fails(libc::SYS_clock_gettime, [own, 0, 0, 0])),
+                tried("of others", all(libc::SYS_clock_gettime)),
+                tried("resolution", all(libc::SYS_clock_getres)),
+            ]
+            .join("; "));
+        }
         "pid" => say(std::process::id().to_string()),
         "open" => say([
             tried("open /etc/passwd", std::fs::File::open("/etc/passwd").is_err()),
@@ -197,6 +216,37 @@ pub(super) fn act(connection: &Arc<Connection>, stop: &Stop, source: &str) {
         other => say(format!("unknown: {other}")),
     }
     connection.flush();
+}
+
+fn errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or_default()
+}
+
+/// Memory that the executor would not see when it measures this process.
+fn uncounted_memory() -> String {
+    const BYTES: usize = 1 << 20;
+    /// The page tables of so many pages of zeros take 512 MiB.
+    const MANY_BYTES: usize = 256 << 30;
+    let map = |bytes: usize, kind: i32| {
+        let flags = kind | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: the kernel chooses a place where nothing else is.
+        unsafe { libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ, flags, -1, 0) }
+    };
+    let is_refused = |address: *mut libc::c_void| address == libc::MAP_FAILED;
+    // Not for want of such pages.
+    let is_forbidden = |kind: i32| is_refused(map(BYTES, kind)) && errno() == libc::EPERM;
+    let private = map(BYTES, libc::MAP_PRIVATE);
+    // SAFETY: the pages are those of this mapping, which nothing else uses.
+    let is_ignored = |advice: i32| unsafe { libc::madvise(private, BYTES, advice) } != 0;
+    [
+        tried("private", is_refused(private)),
+        tried("shared", is_forbidden(libc::MAP_SHARED)),
+        tried("huge", is_forbidden(libc::MAP_PRIVATE | libc::MAP_HUGETLB)),
+        tried("pages of zeros", is_refused(map(MANY_BYTES, libc::MAP_PRIVATE))),
+        tried("swap space", is_ignored(libc::MADV_PAGEOUT)),
+        tried("merged", is_ignored(libc::MADV_MERGEABLE)),
+    ]
+    .join("; ")
 }
 
 /// The processes whose numbers are in the second line of the source.

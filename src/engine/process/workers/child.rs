@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 
+use super::end::is_crash;
 use super::forking::ForkServer;
 use crate::engine::process::forks::is_readable;
 
@@ -46,6 +47,16 @@ impl WorkerChild {
                     *status = server.take_status(*pid).inspect_err(|_| reap_orphan(process))?;
                 }
                 Ok(*status)
+            }
+        }
+    }
+
+    /// Whether `server` has forked it, and it is known that it has ended with a fault of its own.
+    pub(super) fn has_crashed_of(&self, server: &Arc<ForkServer>) -> bool {
+        match self {
+            Self::Started(_) => false,
+            Self::Forked { server: parent, status, .. } => {
+                Arc::ptr_eq(parent, server) && status.is_some_and(is_crash)
             }
         }
     }

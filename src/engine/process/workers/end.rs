@@ -37,6 +37,13 @@ impl Killer {
     }
 }
 
+/// Whether a process with this status has ended itself by a fault, such as the use of an address that it does not have.
+pub(super) fn is_crash(status: ExitStatus) -> bool {
+    let faults =
+        [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGTRAP, libc::SIGABRT, libc::SIGFPE, libc::SIGSYS];
+    status.signal().is_some_and(|signal| faults.contains(&signal))
+}
+
 /// How a worker has ended, as the rest of a sentence.
 pub(super) fn describe(status: Option<ExitStatus>, is_elsewhere: bool) -> String {
     if is_elsewhere {

@@ -31,6 +31,7 @@ pub(super) struct ForkServer {
     child: Mutex<Child>,
     pub(super) pid: Pid,
     socket: OwnedFd,
+    started: Instant,
     /// How workers have ended for which nobody has asked yet. Whoever reads the socket holds it, because a message that
     /// one thread waits for must not be read by another one.
     ended: Mutex<HashMap<Pid, ExitStatus>>,
@@ -54,6 +55,7 @@ impl ForkServer {
             child: Mutex::new(child),
             pid,
             socket,
+            started: Instant::now(),
             ended: Mutex::default(),
             is_lost: AtomicBool::new(false),
         }
@@ -62,6 +64,11 @@ impl ForkServer {
     /// Whether it forks no more workers. Otherwise the system has only refused some.
     pub(super) fn is_lost(&self) -> bool {
         self.is_lost.load(Ordering::Relaxed)
+    }
+
+    /// How long it has been there.
+    pub(super) fn age(&self) -> Duration {
+        self.started.elapsed()
     }
 
     /// Waits until it is warm, or `is_closed`.

@@ -21,6 +21,10 @@ const KEEP: Duration = Duration::from_secs(10);
 /// row, at most so often: runs wait while another one warms up.
 const MAX_DOUBLINGS: u32 = 6;
 
+/// A fork server is replaced after a crash of a worker if it has been there for so long. A script that crashes on purpose
+/// would have others wait for each new one.
+const MIN_AGE: Duration = Duration::from_secs(1);
+
 /// Maximum wait for the exit status of a worker that nobody uses any more. Its fork server may have been stopped.
 const MAX_STATUS_WAIT: Duration = Duration::from_secs(5);
 
@@ -134,7 +138,7 @@ impl Keeper {
     }
 
     /// Reaps workers that have ended, and returns idle workers that no run will use.
-    fn look(&self) -> Vec<WorkerProcess> {
+    pub(super) fn look(&mut self) -> Vec<WorkerProcess> {
         // Dropped after the lock: with the last worker of a fork server it is ended and reaped.
         let mut reaped = Vec::new();
         let mut state = self.shared.state.lock();
@@ -145,9 +149,17 @@ impl Keeper {
             let is_waited_for = worker.since.elapsed() < MAX_STATUS_WAIT || !worker.child.has_ended();
             if matches!(worker.child.try_wait(), Ok(None)) && is_waited_for {
                 state.dying.push(worker);
-            } else {
-                reaped.push(worker);
+                continue;
             }
+            if let Some(server) = &self.fork_server
+                && server.age() > MIN_AGE
+                && worker.child.has_crashed_of(server)
+            {
+                // All its workers have the same addresses, and a script may try one after the other. The worker keeps it
+                // until it is dropped.
+                self.fork_server = None;
+            }
+            reaped.push(worker);
         }
         let mut ended = Vec::new();
         let mut kept = VecDeque::new();
@@ -166,7 +178,7 @@ impl Keeper {
         }
         let mut used = Vec::new();
         for (tenant, mut worker) in std::mem::take(&mut state.used) {
-            if worker.idle_since.elapsed() > KEEP || worker.has_ended() {
+            if worker.has_grown() || worker.idle_since.elapsed() > KEEP || worker.has_ended() {
                 ended.push(worker);
             } else {
                 used.push((tenant, worker));

@@ -80,6 +80,7 @@ fn greeted(options: &WorkerOptions, shared: &Arc<Shared>, born: Born) -> io::Res
         is_ready: false,
         was_ready: false,
         runs: 0,
+        warm_bytes: None,
         idle_since: Instant::now(),
         is_elsewhere: program.is_elsewhere,
         group: group.map(Arc::new),

@@ -21,6 +21,7 @@ use super::child::WorkerChild;
 use super::end::{Killer, describe};
 use crate::engine::process::frames::Decoder;
 use crate::engine::process::group::Group;
+use crate::engine::process::statm::{SLACK_BYTES, resident_bytes};
 use crate::text::preview;
 
 /// The pause after a failed start of a worker. It doubles with each failure up to the maximum.
@@ -59,6 +60,8 @@ pub(crate) struct WorkerProcess {
     /// Whether it has ever reported that.
     pub(in crate::engine::process) was_ready: bool,
     pub(in crate::engine::process) runs: u32,
+    /// Resident bytes when its first run began.
+    pub(in crate::engine::process) warm_bytes: Option<usize>,
     pub(super) idle_since: Instant,
     pub(in crate::engine::process) is_elsewhere: bool,
     /// Its control group, where it has one.
@@ -95,6 +98,14 @@ impl WorkerProcess {
     /// The exit status, if the process has ended and that is known already.
     pub(in crate::engine::process) fn status(&mut self) -> Option<ExitStatus> {
         self.child.as_mut()?.try_wait().ok()?
+    }
+
+    /// Whether its runs have left much memory, or its memory cannot be measured any more. Then it serves no other run:
+    /// what it takes in addition would not be that run's.
+    pub(super) fn has_grown(&self) -> bool {
+        let (Some(statm), Some(warm)) = (&self.statm, self.warm_bytes) else { return false };
+        let most = warm.saturating_add(SLACK_BYTES);
+        resident_bytes(statm).is_some_and(|resident| resident == 0 || resident > most)
     }
 
     /// Whether the process has ended.

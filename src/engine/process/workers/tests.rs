@@ -1,10 +1,13 @@
 //! Workers that are killed while they are idle, and when others are started in place of those that runs get.
 
+use std::io::Write as _;
+
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::forking::ForkServer;
 use super::start::{fork, start};
 use super::*;
+use crate::engine::process::resources::Resources;
 use crate::engine::process::tests::{MARK, WORKER, children, impostor, program};
 use crate::run::limits::Limits;
 
@@ -143,6 +146,45 @@ fn v_696_an_executor_that_is_closed_while_a_fork_server_warms_up_ends_it() {
     assert!(began.elapsed() < WATCHDOG / 2);
     let state = shared.state.lock();
     assert_eq!((state.fresh.len(), state.failures), (0, 0));
+}
+
+/// A worker that has served a run, of whose memory the system says this.
+fn used_worker(options: &WorkerOptions, shared: &Arc<Shared>, pages: u32) -> WorkerProcess {
+    let mut worker = start(options, shared).unwrap();
+    let mut statm = tempfile::tempfile().unwrap();
+    writeln!(statm, "2000000 {pages} 0 0 0 0 0").unwrap();
+    (worker.statm, worker.warm_bytes) = (Some(Arc::new(statm)), Some(64 << 20));
+    worker
+}
+
+/// A worker that serves several runs of a client may have been taken over by one of them. Between two runs no watchdog
+/// measures it.
+#[test]
+fn v_684_an_idle_worker_that_takes_memory_or_hides_it_serves_no_other_run() {
+    let shared = Arc::<Shared>::default();
+    let workers = Workers { options: options(1), shared: Arc::clone(&shared), runs: Arc::default() };
+    let mut keeper = Keeper::new(options(1), Arc::clone(&shared));
+    for (pages, is_kept) in [(1_000, true), (1_000_000, false), (0, false)] {
+        let worker = used_worker(&workers.options, &shared, pages);
+        shared.state.lock().used.push((None, worker));
+        assert_eq!(keeper.look().len(), usize::from(!is_kept), "{pages} pages");
+        // Dropped after the lock, which the drop of a worker takes.
+        let _kept = std::mem::take(&mut shared.state.lock().used);
+        let worker = used_worker(&workers.options, &shared, pages);
+        shared.state.lock().used.push((None, worker));
+        let (wanted, _started) = oneshot::channel();
+        assert_eq!(workers.take_idle(&None, wanted).is_some(), is_kept, "{pages} pages");
+    }
+}
+
+/// It says itself when it is ready for the next run.
+#[test]
+fn v_684_a_worker_is_measured_before_it_is_ready_for_another_run() {
+    let (options, shared) = (options(1), Arc::<Shared>::default());
+    for (pages, is_too_much) in [(1_000, false), (1_000_000, true)] {
+        let worker = used_worker(&options, &shared, pages);
+        assert_eq!(Resources::new(&worker).exceed(0), is_too_much, "{pages} pages");
+    }
 }
 
 /// To start a process takes as much of the processors as many short runs, such as the one that has just begun.

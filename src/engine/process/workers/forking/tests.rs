@@ -8,6 +8,8 @@ use rustix::net::{AddressFamily, SocketFlags, socketpair};
 use rustix::process::{PidfdFlags, Signal, kill_process, pidfd_open};
 
 use super::*;
+use crate::engine::process::tests::{MARK, WORKER, program};
+use crate::run::limits::Limits;
 
 /// How often a worker is asked for.
 const FORKS: usize = 200;
@@ -91,6 +93,28 @@ fn a_fork_server_whose_worker_the_system_refuses_is_asked_again() {
     assert_eq!((refused.raw_os_error(), server.is_lost()), (Some(libc::EAGAIN), false));
     // The first request.
     answer(&theirs);
+    server.fork(&connection).unwrap();
+}
+
+/// The system leaves out the descriptor of a message for which a process has no number. If the fork server ended, so would
+/// the runs in its workers.
+#[test]
+fn v_706_a_fork_server_without_a_free_descriptor_refuses_a_worker_and_goes_on() {
+    let options = WorkerOptions {
+        program: program(WORKER, MARK, 1),
+        spare: 1,
+        is_python: false,
+        counts_fuel: false,
+        memory_bytes: Limits::default().memory_bytes,
+        caches: Vec::new(),
+    };
+    let server = ForkServer::start(&options).unwrap();
+    server.await_warm(|| false).unwrap();
+    forks::send(&server.socket, &REQUEST, None).unwrap();
+    assert!(server.is_readable(WATCHDOG));
+    let (report, _no_process) = server.receive().unwrap();
+    assert_eq!(report, ForkReport::Refused(libc::EMFILE));
+    let (connection, _other) = connection(SocketType::STREAM);
     server.fork(&connection).unwrap();
 }
 

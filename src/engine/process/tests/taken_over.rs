@@ -1,0 +1,38 @@
+//! What a worker that a script has taken over cannot hide from its executor, and what it does not learn.
+
+use rustix::process::{Resource, getrlimit};
+
+use super::{Seen, Stage, code, printed, processes};
+use crate::run::result::ErrorCode;
+
+/// The kernel tells nothing of the memory of a process whose first thread has ended. Here its watchdog goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_684_a_worker_whose_memory_cannot_be_measured_is_killed() {
+    let result = Stage::new(1, 1).run("// hostile: leaderless\nreturn 1").await;
+    assert_eq!(code(&result), Some(ErrorCode::EngineCrashed), "{result:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn v_684_a_worker_has_no_memory_that_is_not_counted() {
+    let result = Stage::new(1, 1).run("// hostile: uncounted\nreturn 1").await;
+    let expected = "private: possible; shared: refused; huge: refused; pages of zeros: refused; swap space: refused; \
+                    merged: refused";
+    assert_eq!(printed(&result), expected, "{result:?}");
+}
+
+/// When another process computes is a clue about what it computes.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_704_a_worker_reads_no_clock_of_another_process() {
+    let stage = Stage::new(1, 1);
+    let result = stage.run(&format!("// hostile: clocks\n// {}\nreturn 1", processes().await)).await;
+    assert_eq!(printed(&result), "own: possible; of others: refused; resolution: refused", "{result:?}");
+}
+
+/// With a limit of 0 the kernel would start the program of `core_pattern`, if there is one, for each crash.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_707_no_program_is_started_for_the_core_dump_of_a_worker() {
+    let seen = Seen::of_a_worker().await;
+    // A service may have been started with less.
+    let most = getrlimit(Resource::Core).maximum.map_or(1, |maximum| maximum.min(1)).to_string();
+    assert_eq!(seen.limit("Max core file size"), [&*most, &*most], "{}", seen.limits);
+}
