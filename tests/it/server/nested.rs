@@ -14,7 +14,7 @@ use crate::support::serve::{Start, save_script};
 use crate::support::serve_http::{Reply, Server, TOKEN, wait_within};
 
 /// The maximum time of a run on a busy machine.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(120);
 
 /// Calls one script after another, as deep as scripts may call one another, and then three at the same time that call
 /// another one each.
