@@ -17,7 +17,7 @@ use crate::run::history::HistoryLimits;
 use crate::run::script::Language;
 
 /// Fails a test that would otherwise hang.
-const WATCHDOG: Duration = Duration::from_secs(30);
+const WATCHDOG: Duration = Duration::from_secs(120);
 
 /// A client of a server in this process.
 struct Client {

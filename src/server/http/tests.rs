@@ -18,7 +18,7 @@ use crate::run::history::HistoryLimits;
 use crate::server::{HttpToken, Server, ServerOptions, ShutdownReason};
 
 /// Fails a test that would otherwise hang.
-const WATCHDOG: Duration = Duration::from_secs(30);
+const WATCHDOG: Duration = Duration::from_secs(120);
 
 struct Running {
     executor: Executor,
