@@ -395,7 +395,7 @@ fn a_quota_of_processors_is_what_engines_count() {
         };
         // Threads name themselves when they begin.
         wait_for(|| (count() == expected).then_some(()));
-        std::thread::sleep(Duration::from_millis(200));
+        std::thread::sleep(std::time::Duration::from_millis(200));
         assert_eq!(count(), expected);
         client.end();
     };
