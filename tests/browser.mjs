@@ -74,7 +74,7 @@ const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, mil
 try {
   for (const step of JSON.parse(steps)) {
     if (step.wait) {
-      const end = Date.now() + 20_000;
+      const end = Date.now() + 60_000;
       while (!(await evaluate(step.wait).catch(() => false))) {
         if (Date.now() > end) throw new Error(`never: ${step.wait}: ${await evaluate("document.body.innerText")}`);
         await pause(50);

@@ -13,7 +13,7 @@ import select
 import sys
 import time
 
-LONGEST = 90.0
+LONGEST = 180.0
 
 # The editor asks where the cursor is before it draws the prompt.
 WHERE = b"\x1b[6n"

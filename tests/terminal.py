@@ -13,7 +13,7 @@ import select
 import sys
 import time
 
-LONGEST = 60.0
+LONGEST = 180.0
 
 # An approval prompt, whether to answer a server's question, a confirmation, the keys of `cx top`, and a field of a server's form.
 QUESTIONS = r"or why not\] |(Answer it|Do you|content|sessions)\? \[y/N\] |q quit|^\w+( \[[^\]\n]*\])?> "

@@ -17,7 +17,7 @@ use crate::run::history::HistoryLimits;
 use crate::run::script::Language;
 
 /// Fails a test that would otherwise hang.
-const WATCHDOG: Duration = Duration::from_secs(30);
+const WATCHDOG: Duration = Duration::from_secs(120);
 
 /// A client of a server in this process.
 struct Client {
@@ -289,10 +289,11 @@ async fn v_262_a_server_whose_hung_workers_come_back_goes_on() {
     let run = |code: &str, milliseconds: u64| json!({ "name": "executeTypescript", "arguments": { "code": code, "timeoutMs": milliseconds } });
     let hangs = format!("return call_tool({:?}, 'blocks', {{}})", executor.server_names()[0]);
     for _ in 0..3 {
-        let answer = client.request("tools/call", run(&hangs, 100)).await;
+        // Long enough to begin the call: before that, a script can be stopped.
+        let answer = client.request("tools/call", run(&hangs, 1_000)).await;
         assert_eq!(answer["result"]["structuredContent"]["error"]["code"], "TIMEOUT", "{answer}");
     }
-    let refused = client.request("tools/call", run("return 1", 1_000)).await;
+    let refused = client.request("tools/call", run("return 1", 10_000)).await;
     assert_eq!(refused["result"]["structuredContent"]["error"]["code"], "ENGINE_UNAVAILABLE", "{refused}");
     assert!(server.shared.hung_workers.are_watched());
     *released.0.lock() = true;

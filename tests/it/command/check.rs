@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use super::tools::Place;
 use crate::support::chaos::entry;
 use crate::support::interop::type_checker;
-use crate::support::serve::wait_for_end;
+use crate::support::serve::{WATCHDOG, wait_for_end};
+use crate::support::serve_http::wait_for;
 
 fn place() -> Place {
     Place::new(&json!({ "well": entry(&["well"]) }))
@@ -270,7 +271,7 @@ impl<'a> Watch<'a> {
 
     /// Waits until stderr has a text this many times.
     fn says(&self, text: &str, times: usize) {
-        for _ in 0..600 {
+        for _ in 0..2_400 {
             if self.read("said").matches(text).count() >= times {
                 return;
             }
@@ -283,7 +284,7 @@ impl<'a> Watch<'a> {
         let sent =
             Command::new("kill").args([format!("-{name}"), self.child.id().to_string()]).status().unwrap();
         assert!(sent.success());
-        wait_for_end(&mut self.child, Duration::from_secs(30)).code()
+        wait_for_end(&mut self.child, WATCHDOG).code()
     }
 }
 
@@ -321,12 +322,7 @@ fn a_script_is_run_again_when_it_or_its_input_changes() {
     assert_eq!(watch.read("out"), "2\n11\n1\n5\n");
     // A run that has not ended is stopped.
     write(&place, "script.ts", "console.log('begun'); await new Promise((end) => setTimeout(end, 60_000));");
-    for _ in 0..600 {
-        if watch.read("out").contains("begun") {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    wait_for(|| watch.read("out").contains("begun").then_some(()));
     write(&place, "script.ts", "return 'after'");
     watch.says("watch: ok after", 5);
     assert!(watch.read("out").ends_with("begun\n\"after\"\n"), "{}", watch.read("out"));

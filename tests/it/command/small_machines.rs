@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::python_cache;
 use crate::support::serve::Start;
+use crate::support::serve_http::wait_for;
 
 const CX: &str = env!("CARGO_BIN_EXE_cx");
 
@@ -384,18 +385,23 @@ fn a_quota_of_processors_is_what_engines_count() {
         skip("control groups of version 1 cannot be made here, or there is one processor");
         return;
     }
-    let threads = |wrapper: &[&str]| {
+    let check = |wrapper: &[&str], expected: usize| {
         let mut client = Start::new().wrapped(wrapper).spawn().shaken();
         assert_eq!(client.run("return 1 + 1")["value"], 2);
-        let tasks = fs::read_dir(format!("/proc/{}/task", client.process())).unwrap();
-        let names = tasks.filter_map(|task| fs::read_to_string(task.unwrap().path().join("comm")).ok());
-        let count = names.filter(|name| name.starts_with("V8 DefaultWorke")).count();
+        let count = || {
+            let tasks = fs::read_dir(format!("/proc/{}/task", client.process())).unwrap();
+            let names = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("comm")).ok());
+            names.filter(|name| name.starts_with("V8 DefaultWorke")).count()
+        };
+        // Threads name themselves when they begin.
+        wait_for(|| (count() == expected).then_some(()));
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        assert_eq!(count(), expected);
         client.end();
-        count
     };
     let script = format!("echo $$ > {}/cgroup.procs && exec \"$0\" \"$@\"", group.0.display());
-    assert_eq!(threads(&["bash", "-c", &script]), 1);
-    assert_eq!(threads(&["env"]), cores.min(4));
+    check(&["bash", "-c", &script], 1);
+    check(&["env"], cores.min(4));
 }
 
 /// `ulimit -f`: what is written beyond it is an error of the write.

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::home::Home;
 use crate::support::chaos::entry;
+use crate::support::serve::WATCHDOG;
 
 impl Home {
     fn with_servers(servers: &Value) -> Self {
@@ -111,11 +112,11 @@ fn types_are_written_only_if_they_have_changed() {
 #[test]
 fn the_second_of_two_is_told_who_holds_the_lock() {
     let home = Home::with_servers(
-        &json!({ "slow": { "command": "sleep", "args": ["60"], "connectTimeoutMs": 20_000 } }),
+        &json!({ "slow": { "command": "sleep", "args": ["60"], "connectTimeoutMs": 60_000 } }),
     );
     let mut first = home.command(&["sync"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let lock = home.path(".local/state/cx/sync/lock");
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + WATCHDOG;
     while fs::read_to_string(&lock).unwrap_or_default().trim().is_empty() {
         assert!(Instant::now() < deadline, "the first takes the lock");
         std::thread::sleep(Duration::from_millis(10));

@@ -88,7 +88,7 @@ fn what_is_waited_for_is_said() {
     let home = tempfile::tempdir().unwrap();
     // Ctrl-D at the beginning of a line, and after the text that `terminal.py` has typed before.
     let typed = |line: &str| screen(home.path(), "", &format!("(sleep 1; printf '\\n') & {line}")).0;
-    let end = "timeout -s INT 3";
+    let end = "timeout -s INT 8";
     for (line, said) in [
         ("cx run -", "reading the script from the terminal; Ctrl-D ends it"),
         ("cx run -e 1 --input @-", "reading the input from the terminal; Ctrl-D ends it"),

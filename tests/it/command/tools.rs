@@ -19,7 +19,10 @@ impl Place {
     }
 
     pub(super) fn configure(&self, servers: &Value) {
-        std::fs::write(self.0.path().join("mcp.json"), json!({ "mcpServers": servers }).to_string()).unwrap();
+        // Renamed: no command that watches the file finds a part of it.
+        let new = self.0.path().join("mcp.json.new");
+        std::fs::write(&new, json!({ "mcpServers": servers }).to_string()).unwrap();
+        std::fs::rename(new, self.0.path().join("mcp.json")).unwrap();
     }
 
     fn cx(&self, arguments: &[&str]) -> Output {

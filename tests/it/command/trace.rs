@@ -58,7 +58,7 @@ fn source() -> String {
     format!(
         "const hostile = {hostile};
         console.log(hostile); console.error('</code></li></ol>' + hostile);
-        await Promise.all([1, 2, 3].map((ms) => tools.well.slow({{ ms: ms * 5 }})));
+        await Promise.all([1, 2, 3].map((ms) => tools.well.slow({{ ms: ms * 200 }})));
         await callMCPTool('mcp__well__' + hostile, {{}}).catch(() => {{}});
         await tools.well.fail({{}}).catch(() => {{}});
         throw new Error(hostile);"

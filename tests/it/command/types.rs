@@ -8,11 +8,11 @@ use serde_json::json;
 
 use super::tools::Place;
 use crate::support::chaos::{self, entry};
-use crate::support::serve::wait_for_end;
+use crate::support::serve::{WATCHDOG, wait_for_end};
 
 /// Waits for something that another process does.
 fn wait_until(condition: impl Fn() -> bool) {
-    for _ in 0..600 {
+    for _ in 0..1_200 {
         if condition() {
             return;
         }
@@ -82,7 +82,7 @@ fn types_are_written_again_when_tools_change() {
     wait_until(|| has("  showTime("));
     let stopped = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(stopped.success());
-    assert_eq!(wait_for_end(&mut child, Duration::from_secs(30)).code(), Some(0));
+    assert_eq!(wait_for_end(&mut child, WATCHDOG).code(), Some(0));
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn types_are_written_again_when_the_configuration_changes() {
     wait_until(|| has("readonly third: McpServer3;"));
     let stopped = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
     assert!(stopped.success());
-    assert_eq!(wait_for_end(&mut child, Duration::from_secs(30)).code(), Some(0));
+    assert_eq!(wait_for_end(&mut child, WATCHDOG).code(), Some(0));
 }
 
 #[test]

@@ -4,14 +4,13 @@ use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::support::interop::{schemas_python, script};
 use crate::support::nats::{Front, NatsServer, Worker};
 use crate::support::serve::{Start, wait_for_end};
-use crate::support::serve_http::{Server, TOKEN, wait_within};
+use crate::support::serve_http::{Server, TOKEN, WATCHDOG, wait_for};
 
 /// The oldest and the newest version that the manifests are for: `preStop.sleep` is of 1.30.
 const KUBERNETES: [&str; 2] = ["1.30.0", "1.37.0"];
@@ -209,7 +208,7 @@ fn a_worker_runs_as_the_deployment_starts_it() {
     assert_eq!(all["HorizontalPodAutoscaler"]["spec"]["metrics"][0]["external"]["metric"]["name"], name);
     let page = |token: &str| get(address, token);
     assert!(page("").starts_with("HTTP/1.1 401"));
-    wait_within(Duration::from_secs(20), || page(TOKEN).contains(&format!("\n{name} 0")).then_some(()));
+    wait_for(|| page(TOKEN).contains(&format!("\n{name} 0")).then_some(()));
 }
 
 fn get(address: &str, token: &str) -> String {
@@ -442,7 +441,7 @@ fn the_socket_of_systemd_outlives_the_server() {
         assert!(waiting.join().unwrap().starts_with("HTTP/1.1 200 OK"), "{number}");
         let kill = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
         assert!(kill.success());
-        assert!(wait_for_end(&mut child, Duration::from_secs(10)).success());
+        assert!(wait_for_end(&mut child, WATCHDOG).success());
         let said = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
         assert!(said.contains(&format!("listening on http://{address}/mcp")), "{said}");
         drop(directory);
@@ -453,7 +452,7 @@ fn the_socket_of_systemd_outlives_the_server() {
 #[track_caller]
 fn refused(mut command: Command) -> String {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let status = wait_for_end(&mut child, Duration::from_secs(20));
+    let status = wait_for_end(&mut child, WATCHDOG);
     assert_eq!(status.code(), Some(2));
     std::io::read_to_string(child.stderr.take().unwrap()).unwrap()
 }

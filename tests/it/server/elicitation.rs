@@ -82,11 +82,12 @@ fn a_question_is_withdrawn_when_its_call_has_no_waiter() {
     let mut client = client(&json!({ "form": {} }));
     let asks = code(&form()).replace("return ", "");
     let code = format!(
-        "const call = (async () => {asks})();
-         await Promise.race([call.catch(() => 0), new Promise((done) => setTimeout(done, 300))]); return 'over'"
+        "const call = (async () => {asks})(); call.catch(() => 0);
+         while (!(await state.get('asked'))) await new Promise((done) => setTimeout(done, 20)); return 'over'"
     );
     let call = client.begin_call("executeTypescript", json!({ "code": code }));
     let asked = question(&mut client);
+    client.begin_call("executeTypescript", json!({ "code": "await state.set('asked', true)" }));
     // In either order.
     let (mut withdrawn, mut answer) = (Value::Null, Value::Null);
     while withdrawn.is_null() || answer.is_null() {

@@ -131,9 +131,11 @@ fn ld_240_no_slot_is_lost() {
             });
         }
     });
-    let health = server.wait_for_health(|health| health["connectionPool"]["active"] == 0);
-    assert_eq!(health["connectionPool"], json!({ "active": 0, "waiting": 0, "max": 8 }));
-    assert_eq!(health["engines"]["typescript"]["lost"], 0, "{health:#}");
+    let none = json!({ "active": 0, "waiting": 0, "max": 8 });
+    // On a busy machine a worker may count as lost until its script is stopped.
+    server.wait_for_health(|health| {
+        health["connectionPool"] == none && health["engines"]["typescript"]["lost"] == 0
+    });
     // All eight slots are free.
     let sessions: Vec<_> = (0..8).map(|_| server.session()).collect();
     let held: Vec<_> = sessions.iter().map(|session| session.begin_run(1, FOREVER)).collect();
@@ -141,9 +143,10 @@ fn ld_240_no_slot_is_lost() {
     drop(held);
     server.wait_for_health(|health| health["connectionPool"]["active"] == 0);
     // The server saw cancelled calls as cancelled too.
-    let notes = server.notes("slow");
-    let executed = notes.matches("executed target").count();
-    wait_for(|| (server.notes("slow").matches("cancelled").count() == executed).then_some(()));
+    wait_for(|| {
+        let notes = server.notes("slow");
+        (notes.matches("cancelled").count() == notes.matches("executed target").count()).then_some(())
+    });
 }
 
 /// Threat 413: V8 keeps the pages of dropped isolates for later ones. Those of a large run are released after it, also

@@ -405,7 +405,6 @@ fn a_real_prometheus_scrapes_the_page() {
     let address = address_of(&client);
     client.run("await tools.well.echo({ text: 'a' }); return 1");
     let directory = tempfile::tempdir().unwrap();
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let config = json!({
         "global": { "scrape_interval": "1s", "evaluation_interval": "1s" },
         "rule_files": [root().join(RULES)],
@@ -414,15 +413,19 @@ fn a_real_prometheus_scrapes_the_page() {
     // JSON is YAML.
     let file = directory.path().join("prometheus.yml");
     std::fs::write(&file, config.to_string()).unwrap();
-    let mut prometheus = Command::new("prometheus")
-        .arg(format!("--config.file={}", file.display()))
-        .arg(format!("--storage.tsdb.path={}", directory.path().join("data").display()))
-        .arg(format!("--web.listen-address={free}"))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let query = |path: &str| -> Option<Value> {
+    let start = || {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let prometheus = Command::new("prometheus")
+            .arg(format!("--config.file={}", file.display()))
+            .arg(format!("--storage.tsdb.path={}", directory.path().join("data").display()))
+            .arg(format!("--web.listen-address={free}"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        (prometheus, free)
+    };
+    let query = |free: SocketAddr, path: &str| -> Option<Value> {
         let mut stream = TcpStream::connect(free).ok()?;
         stream.set_read_timeout(Some(WATCHDOG)).ok()?;
         stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: {free}\r\n\r\n").as_bytes()).ok()?;
@@ -430,9 +433,14 @@ fn a_real_prometheus_scrapes_the_page() {
         stream.read_to_string(&mut answer).ok()?;
         serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()
     };
+    let (mut prometheus, mut free) = start();
     let began = Instant::now();
     let value = loop {
-        let answer = query("/api/v1/query?query=cx_tool_calls_total");
+        // Another process may have taken its port.
+        if prometheus.try_wait().unwrap().is_some() {
+            (prometheus, free) = start();
+        }
+        let answer = query(free, "/api/v1/query?query=cx_tool_calls_total");
         let results = answer.as_ref().and_then(|answer| answer["data"]["result"].as_array()).cloned();
         if let Some([first, ..]) = results.as_deref() {
             break first.clone();
@@ -443,8 +451,8 @@ fn a_real_prometheus_scrapes_the_page() {
         }
         std::thread::sleep(Duration::from_millis(100));
     };
-    let rules = query("/api/v1/rules");
-    let targets = query("/api/v1/targets");
+    let rules = query(free, "/api/v1/rules");
+    let targets = query(free, "/api/v1/targets");
     let _killed = prometheus.kill();
     let _ended = prometheus.wait();
     assert_eq!(value["metric"]["server"], "well", "{value}");

@@ -12,10 +12,10 @@ use crate::support::certificates;
 use crate::support::nats::{Front, NatsServer, Worker};
 use crate::support::nats_accounts;
 use crate::support::serve::{Start, save_script};
-use crate::support::serve_http::{Server, wait_within};
+use crate::support::serve_http::{Server, wait_for, wait_within};
 
 /// The maximum time that anything takes on a busy machine.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(120);
 
 /// A file beside the server's key.
 fn file(server: &NatsServer, name: &str, text: &str) -> PathBuf {
@@ -90,8 +90,9 @@ fn the_permissions_of_the_page_are_enough() {
     assert_eq!(run(&denied, "return 1")["value"], 1, "runs need no state");
     let as_worker = run(&front("payments", &of_worker), "return 1");
     assert_eq!(as_worker["code"], "ENGINE_UNAVAILABLE", "{as_worker}");
-    let log = server.log();
-    assert!(log.contains("Violation") && log.contains("KV_cx-state-other"), "{log}");
+    let has_said = |log: &str| log.contains("Violation") && log.contains("KV_cx-state-other");
+    // It answers before it writes that.
+    wait_for(|| has_said(&server.log()).then_some(()));
     drop(worker);
 }
 
@@ -156,8 +157,8 @@ fn seeds_and_tokens_are_credentials() {
         assert_eq!(refused["error"]["code"], "ENGINE_UNAVAILABLE", "{refused}");
         let mut without = Worker::start_unjoined(&server.url(), &server.key(), 1, &[]);
         let ended = || without.said().contains("does not accept").then_some(());
-        wait_within(Duration::from_secs(30), ended);
-        assert_eq!(without.wait(Duration::from_secs(30)).code(), Some(2));
+        wait_within(LONG, ended);
+        assert_eq!(without.wait(LONG).code(), Some(2));
     }
 }
 
@@ -204,6 +205,6 @@ fn v_587_refused_credentials_are_tried_again() {
     // The connection for shared state is refused too.
     wait_within(LONG, || record().body().contains("does not accept the credentials").then_some(()));
     server.restart_with(&good);
-    wait_within(LONG, || (worker.said().matches("taking scripts from").count() == 2).then_some(()));
+    wait_within(LONG, || (worker.said().matches("taking scripts from").count() >= 2).then_some(()));
     wait_within(LONG, || (run(&front, "return await state.get('k')")["value"] == 7).then_some(()));
 }

@@ -162,9 +162,11 @@ fn a_client_without_a_handshake_is_told_if_it_listens() {
         let params = json!({ "requestId": id });
         client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }));
     }
-    edit(&directory, |config| drop(config["mcpServers"].as_object_mut().unwrap().remove("b")));
     let listed =
         |client: &mut Client| client.request("tools/list", json!({ "_meta": meta(json!({})) })).to_string();
+    // Its answer shows that the notifications were read.
+    assert!(listed(&mut client).contains("Servers: a, b."));
+    edit(&directory, |config| drop(config["mcpServers"].as_object_mut().unwrap().remove("b")));
     let start = Instant::now();
     while listed(&mut client).contains("Servers: a, b.") {
         assert!(start.elapsed() < WATCHDOG);
@@ -224,7 +226,7 @@ fn a_broken_file_leaves_the_last_good_configuration() {
     let mut client = start(&["a"]).spawn().shaken();
     let file = client.directory().join("cx/config.json");
     let good = std::fs::read_to_string(&file).unwrap();
-    std::fs::write(&file, "{ \"deny\": [\"a.echo\"], ").unwrap();
+    edit_text(&file, "{ \"deny\": [\"a.echo\"], ");
     let health = client.wait_for_health(|health| health["config"]["failure"].is_object());
     let message = health["config"]["failure"]["message"].as_str().unwrap().to_owned();
     assert!(message.contains("cx/config.json"), "{message}");
@@ -259,8 +261,17 @@ fn servers_come_and_go() {
     client.wait_for_health(|health| health["servers"]["b"].is_object());
     assert_eq!(client.run("await tools.b.echo({}); return await mcp.servers()")["value"], json!(["a", "b"]));
     let told = |client: &mut Client| {
-        let seen = client.take_seen();
-        seen.iter().filter(|message| message["method"] == "notifications/tools/list_changed").count()
+        let start = Instant::now();
+        loop {
+            let seen = client.take_seen();
+            let told =
+                seen.iter().filter(|said| said["method"] == "notifications/tools/list_changed").count();
+            if told > 0 {
+                return told;
+            }
+            assert!(start.elapsed() < WATCHDOG, "the client is not told");
+            client.ping();
+        }
     };
     assert_eq!(told(&mut client), 1);
     assert!(client.request("tools/list", json!({})).to_string().contains("Servers: a, b."));

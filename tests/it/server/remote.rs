@@ -3,13 +3,12 @@
 use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::serve::{Start, wait_for_end};
-use crate::support::serve_http::{Reply, Server, TOKEN, wait_for, wait_within};
+use crate::support::serve_http::{Reply, Server, TOKEN, WATCHDOG, wait_for};
 use crate::support::{chaos, descendants_of};
 
 /// A server that lends workers and has no upstream servers.
@@ -149,20 +148,20 @@ fn a_run_ends_with_either_machine() {
     let idle = wait_for(|| Some(workers(&server).len()).filter(|&count| count >= 4));
     // This side: the process is killed, and the worker there ends with its connection.
     let hangs = "return await tools.here.target({})";
-    let mut run = here.spawn(&server, &["-e", hangs]);
+    let mut run = here.spawn(&server, &["--timeout", "600s", "-e", hangs]);
     wait_for(|| here.notes().contains("executed target").then_some(()));
     let during = workers(&server);
     run.kill().unwrap();
     run.wait().unwrap();
     let are_gone = || workers(&server).len() <= idle && during.iter().any(|worker| !worker.exists());
-    wait_within(Duration::from_secs(15), || are_gone().then_some(()));
+    wait_for(|| are_gone().then_some(()));
     // The other side: the server stops, and the run reports that its worker has gone.
     std::fs::remove_file(here.path("notes")).unwrap();
     let mut run = here.spawn(&server, &["-e", hangs]);
     wait_for(|| here.notes().contains("executed target").then_some(()));
     server.signal("TERM");
-    assert!(server.wait(Duration::from_secs(10)).success());
-    let status = wait_for_end(&mut run, Duration::from_secs(10));
+    assert!(server.wait(WATCHDOG).success());
+    let status = wait_for_end(&mut run, WATCHDOG);
     let said = std::io::read_to_string(run.stdout.take().unwrap()).unwrap();
     assert!(!status.success() && said.contains("ENGINE_CRASHED"), "{said}");
 }
@@ -238,7 +237,7 @@ fn hostile_connections_cost_a_worker_at_most() {
     assert_eq!(Reply::read(stream).status, 503);
     drop(silent);
     let run = || Some(here.run(&server, &["-e", "return 1"])).filter(|result| result["value"] == 1);
-    wait_within(Duration::from_secs(20), run);
+    wait_for(run);
 }
 
 /// As many at once as there are workers to lend.

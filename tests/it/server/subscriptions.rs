@@ -61,17 +61,21 @@ fn a_run_that_goes_on_is_followed() {
     let offered = client.initialize("2025-11-25");
     assert_eq!(offered["result"]["capabilities"]["resources"], json!({ "subscribe": true }), "{offered}");
     client.run("return await tools.well.echo({})");
-    let code = "console.log('one'); await tools.well.slow({ ms: 2500 }); console.log('two'); \
-        await tools.well.slow({ ms: 500 }); return 42";
-    let first = client.call("executeTypescript", json!({ "code": code, "yieldAfterMs": 300 }));
+    let code = "const until = async (key) => {
+            while (!(await state.get(key))) await new Promise((done) => setTimeout(done, 20));
+        };
+        console.log('one'); await until('go'); console.log('two'); await until('end'); return 42";
+    let first = client.call("executeTypescript", json!({ "code": code, "yieldAfterMs": 3_000 }));
     let id = first["structuredContent"]["runId"].as_str().unwrap().to_owned();
     let (output, value) = (format!("cx://runs/{id}/output"), format!("cx://runs/{id}/value"));
     for uri in [&output, &value] {
         assert_eq!(subscribe(&mut client, uri)["result"], json!({}));
     }
     let mut told = Told::default();
+    client.run("await state.set('go', true)");
     assert_eq!(told.next(&mut client), output);
     assert_eq!(read(&mut client, &output), "one\ntwo");
+    client.run("await state.set('end', true)");
     let mut at_end = [told.next(&mut client), told.next(&mut client)];
     at_end.sort();
     assert_eq!(at_end, [output.clone(), value.clone()]);
@@ -268,7 +272,7 @@ fn changes_that_a_server_announces_are_passed_on() {
     ] {
         let mut client = with_interfaces(Start::new().server("apps", &["apps", revision]));
         assert_eq!(subscribe(&mut client, APP)["result"], json!({}), "{revision}");
-        assert!(client.notes("apps").contains(begun), "{}", client.notes("apps"));
+        wait_for_note(&client, begun);
         let unknown = subscribe(&mut client, "ui://other");
         assert!(message(&unknown).contains("no tool that is shown names"), "{unknown}");
         let mut told = Told::default();

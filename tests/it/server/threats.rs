@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::support::serve::{Client, END, Start, WATCHDOG, drain, text};
-use crate::support::stopwatch::{LATE, Stopwatch};
+use crate::support::serve_http::wait_for;
+use crate::support::stopwatch::Stopwatch;
 use crate::support::{WEDGE, chaos};
 
 const FOREVER: &str = "await new Promise((done) => setTimeout(done, 25000))";
@@ -147,7 +148,7 @@ fn mp_193_never_ending_line() {
     }
     assert_eq!(client.answer(&json!(5))["error"]["code"], -32600);
     // A line of this length is not a message any more.
-    assert_eq!(client.wait(Duration::from_secs(60)).code(), Some(0));
+    assert_eq!(client.wait(WATCHDOG).code(), Some(0));
 }
 
 #[test]
@@ -236,13 +237,20 @@ fn mp_198_end_of_stdin() {
     let children = client.noted_processes("hangs", "started ");
     client.close_stdin();
     assert_eq!(client.wait(END).code(), Some(0));
-    assert!(!children.is_empty() && children.iter().all(|process| !chaos::runs(process)), "{children:?}");
+    assert!(!children.is_empty());
+    wait_for(|| (!children.iter().any(|process| chaos::runs(process))).then_some(()));
     // With a thread that cannot be stopped.
     let mut client = Client::plain();
-    let result = client.call("executeTypescript", json!({ "code": WEDGE, "timeoutMs": 300 }));
-    assert_eq!(result["structuredContent"]["error"]["code"], "TIMEOUT");
-    assert_eq!(client.health()["engines"]["typescript"]["lost"], 1);
+    hang(&mut client, 1);
     client.end();
+}
+
+/// Hangs this many workers. A script that is stopped before its loop hangs none.
+fn hang(client: &mut Client, count: u64) {
+    while client.health()["engines"]["typescript"]["lost"] != count {
+        let result = client.call("executeTypescript", json!({ "code": WEDGE, "timeoutMs": 500 }));
+        assert_eq!(result["structuredContent"]["error"]["code"], "TIMEOUT", "{result}");
+    }
 }
 
 #[test]
@@ -266,16 +274,13 @@ fn mp_200_a_client_that_does_not_read() {
     for _ in 0..8 {
         client.begin_call("executeTypescript", json!({ "code": image }));
     }
-    assert_eq!(client.wait(Duration::from_secs(90)).code(), Some(0));
+    assert_eq!(client.wait(WATCHDOG).code(), Some(0));
     // A full pipe does not delay the end.
     let mut client = Start::new().without_reading().spawn();
     client.begin_call("executeTypescript", json!({ "code": image }));
     client.begin_call("executeTypescript", json!({ "code": FOREVER, "timeoutMs": 500 }));
-    let start = Instant::now();
     // Only waiting shows that the pipe is full.
-    while start.elapsed() < Duration::from_secs(2) {
-        std::thread::yield_now();
-    }
+    std::thread::sleep(Duration::from_secs(2));
     client.close_stdin();
     assert_eq!(client.wait(END).code(), Some(0));
     assert!(drain(&mut client) > 0);
@@ -305,7 +310,7 @@ fn mp_201_signals() {
         let start = Instant::now();
         while let Some(process) = processes.iter().find(|process| chaos::runs(process)) {
             assert!(start.elapsed() < WATCHDOG, "{signal}: {process} is left of {processes:?}");
-            std::thread::yield_now();
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 }
@@ -317,10 +322,13 @@ fn mp_202_ping_while_all_is_busy() {
         client.begin_call("executeTypescript", json!({ "code": "for (;;) {}", "timeoutMs": 20_000 }));
     }
     client.wait_for_health(|health| health["connectionPool"]["active"] == 4);
+    // A server that does nothing else shows what the machine takes.
+    let mut idle = Client::plain();
     let stopwatch = Stopwatch::start();
-    let mut times: Vec<_> = (0..21).map(|_| client.ping()).collect();
+    let (mut times, mut of_idle): (Vec<_>, Vec<_>) = (0..21).map(|_| (client.ping(), idle.ping())).unzip();
     times.sort();
-    stopwatch.promise_of(times[10], Duration::from_millis(100), "the median of pings");
+    of_idle.sort();
+    stopwatch.promise_of(times[10], Duration::from_millis(100) + 4 * of_idle[10], "the median of pings");
     client.end();
 }
 
@@ -402,15 +410,12 @@ fn too_many_hung_workers_end_the_server() {
         "executePython",
         json!({ "code": "import asyncio\nawait asyncio.sleep(6)\n'last output'" }),
     );
-    for _ in 0..3 {
-        let result = client.call("executeTypescript", json!({ "code": WEDGE, "timeoutMs": 200 }));
-        assert_eq!(result["structuredContent"]["error"]["code"], "TIMEOUT");
-    }
+    hang(&mut client, 3);
     let refused = client.call("executeTypescript", json!({ "code": "return 1" }));
     assert_eq!(refused["structuredContent"]["error"]["code"], "ENGINE_UNAVAILABLE");
     assert_eq!(client.health()["healthy"], false);
     assert_eq!(client.answer(&last)["result"]["structuredContent"]["value"], "last output");
-    assert_eq!(client.wait(Duration::from_secs(20)).code(), Some(3));
+    assert_eq!(client.wait(WATCHDOG).code(), Some(3));
 }
 
 #[test]
@@ -418,9 +423,7 @@ fn hung_workers_do_not_hold_up_the_end() {
     let mut client = Client::plain();
     client.call("executePython", json!({ "code": "1" }));
     client.begin_call("executePython", json!({ "code": "import asyncio\nawait asyncio.sleep(25)" }));
-    for _ in 0..3 {
-        client.call("executeTypescript", json!({ "code": WEDGE, "timeoutMs": 200 }));
-    }
+    hang(&mut client, 3);
     client.run("return 1");
     client.close_stdin();
     // The client goes away before the server ends because of its hung workers.

@@ -5,8 +5,10 @@ use serde_json::{Value, json};
 use crate::support::serve::{Client, Start, meta};
 use crate::support::serve_http::Server;
 
-/// Prints, waits for the server `well`, prints again, and returns.
-const LONG: &str = "console.log('one'); await tools.well.slow({ ms: 1500 }); console.log('two'); return 42";
+/// Prints, calls the server `well`, waits for another run, prints again, and returns.
+const LONG: &str = "console.log('one'); await tools.well.slow({ ms: 1 });
+    while (!(await state.get('go'))) await new Promise((done) => setTimeout(done, 20));
+    console.log('two'); return 42";
 
 fn start() -> Start {
     Start::new().server("well", &["well"]).arguments(&["--yield-after", "0s"])
@@ -28,7 +30,7 @@ fn text(result: &Value) -> &str {
 fn a_long_run_answers_and_goes_on() {
     let mut client = start().spawn().shaken();
     client.run("return await tools.well.echo({})");
-    let first = begin(&mut client, LONG, 300);
+    let first = begin(&mut client, LONG, 3_000);
     let answer = &first["structuredContent"];
     let id = answer["runId"].clone();
     assert_eq!(*answer, json!({ "running": true, "runId": id, "output": "one" }));
@@ -47,6 +49,7 @@ fn a_long_run_answers_and_goes_on() {
         &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": cancelled } }),
     );
     client.ping();
+    client.run("await state.set('go', true)");
     let rest = wait(&mut client, &id, 60_000);
     let answer = &rest["structuredContent"];
     assert_eq!(

@@ -18,7 +18,7 @@ use super::stopwatch::Stopwatch;
 const SOON: Duration = Duration::from_secs(1);
 
 /// Fails a test that would hang.
-const WATCHDOG: Duration = Duration::from_secs(30);
+const WATCHDOG: Duration = Duration::from_secs(120);
 
 /// How long closing may take: both grace periods of a server, and killing it.
 pub(crate) const CLOSING_TIME: Duration = Duration::from_secs(6);

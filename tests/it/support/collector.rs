@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::tidy::root;
 
 /// A collector as a process.
 pub(crate) struct Collector {
-    process: Child,
+    process: Mutex<Child>,
     lines: Receiver<Value>,
     /// The address of its service.
     pub(crate) endpoint: &'static str,
@@ -35,23 +36,31 @@ impl Collector {
             }
         });
         let endpoint: &str = Box::leak(format!("http://127.0.0.1:{}", port.trim()).into_boxed_str());
-        Self { process, lines, endpoint }
+        Self { process: Mutex::new(process), lines, endpoint }
     }
 
-    /// All exports, once none has come for a moment. The client must have ended.
+    /// All exports. The client must have ended: the collector writes an export before it answers, and ends here.
     pub(crate) fn exports(&self) -> Vec<Value> {
-        let mut exports = Vec::new();
-        while let Ok(export) = self.lines.recv_timeout(Duration::from_millis(500)) {
-            exports.push(export);
-        }
-        exports
+        self.end();
+        self.lines.iter().collect()
+    }
+
+    /// The exports that come until none does for a moment.
+    pub(crate) fn so_far(&self) -> Vec<Value> {
+        let next = || self.lines.recv_timeout(Duration::from_millis(100)).ok();
+        std::iter::from_fn(next).collect()
+    }
+
+    fn end(&self) {
+        let mut process = self.process.lock().unwrap();
+        let _gone = process.kill();
+        let _ended = process.wait();
     }
 }
 
 impl Drop for Collector {
     fn drop(&mut self) {
-        let _gone = self.process.kill();
-        let _ended = self.process.wait();
+        self.end();
     }
 }
 

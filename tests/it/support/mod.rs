@@ -117,7 +117,7 @@ pub(crate) fn descendants_of(process: u32) -> Vec<PathBuf> {
 
 /// Waits for something that another thread brings about.
 pub(crate) async fn wait_until(condition: impl Fn() -> bool) {
-    for _ in 0..12_000 {
+    for _ in 0..24_000 {
         if condition() {
             return;
         }

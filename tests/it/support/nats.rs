@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::chaos;
 use super::serve::wait_for_end;
-use super::serve_http::{wait_for, wait_within};
+use super::serve_http::{WATCHDOG, wait_for};
 
 /// Longer than any queue takes.
 pub(crate) const KEY: &str = "a key that all machines of the queue share";
@@ -187,7 +187,7 @@ impl Worker {
     }
 
     pub(crate) fn wait_for_line(&self, text: &str) {
-        wait_within(Duration::from_secs(60), || self.said().contains(text).then_some(()));
+        wait_for(|| self.said().contains(text).then_some(()));
     }
 
     /// The worker processes that this machine has started.
@@ -304,9 +304,21 @@ impl Outsider {
         Ok(Self { writer, reader, subscriptions: 0 })
     }
 
+    /// Subscribes to a subject, and waits until the server knows it. No messages may have been subscribed to before.
     pub(crate) fn subscribe(&mut self, subject: &str) {
         self.subscriptions += 1;
-        self.writer.write_all(format!("SUB {subject} {}\r\n", self.subscriptions).as_bytes()).unwrap();
+        let subscribe = format!("SUB {subject} {}\r\nPING\r\n", self.subscriptions);
+        self.writer.write_all(subscribe.as_bytes()).unwrap();
+        self.reader.get_mut().set_read_timeout(Some(WATCHDOG)).unwrap();
+        let mut line = String::new();
+        while line.trim() != "PONG" {
+            line.clear();
+            assert!(self.reader.read_line(&mut line).unwrap() > 0, "the server has gone");
+            if line.trim() == "PING" {
+                self.writer.write_all(b"PONG\r\n").unwrap();
+            }
+        }
+        self.reader.get_mut().set_read_timeout(Some(Duration::from_millis(100))).unwrap();
     }
 
     pub(crate) fn publish(&mut self, subject: &str, payload: &[u8]) {

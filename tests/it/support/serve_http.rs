@@ -48,10 +48,18 @@ impl Server {
     /// Starts a command of [`Start::command`], or a program that executes it.
     pub(crate) fn start_command(mut command: Command, directory: Arc<TempDir>) -> Self {
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("listening on http://").unwrap_or_else(|| panic!("{line}"));
-        let mut address: SocketAddr = address.strip_suffix("/mcp").unwrap().parse().unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut said = String::new();
+        // Warnings may come first.
+        let address = loop {
+            let mut line = String::new();
+            assert!(stderr.read_line(&mut line).unwrap() > 0, "it does not listen: {said}");
+            if let Some(address) = line.trim().strip_prefix("listening on http://") {
+                break address.strip_suffix("/mcp").unwrap().to_owned();
+            }
+            said.push_str(&line);
+        };
+        let mut address: SocketAddr = address.parse().unwrap();
         if address.ip().is_unspecified() {
             address.set_ip([127, 0, 0, 1].into());
         }
@@ -254,8 +262,11 @@ impl Reply {
         if self.header("transfer-encoding").is_some() {
             return std::iter::from_fn(|| self.piece()).collect();
         }
+        let length = self.header("content-length").map(|length| length.parse::<u64>().unwrap());
         let mut body = String::new();
-        self.reader.read_to_string(&mut body).unwrap();
+        // What follows may be a reset, if the server has not read the whole request.
+        self.reader.take(length.unwrap_or(u64::MAX)).read_to_string(&mut body).unwrap();
+        assert!(length.is_none_or(|length| body.len() as u64 == length), "{body}");
         body
     }
 

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 
 /// Fails a test that would otherwise hang.
-const WATCHDOG: Duration = Duration::from_secs(30);
+const WATCHDOG: Duration = Duration::from_secs(120);
 
 /// What ends a run of a test.
 type End = watch::Sender<Option<FinishedRun>>;

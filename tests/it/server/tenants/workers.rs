@@ -49,7 +49,7 @@ fn v_508_two_tenants_never_share_a_worker() {
     // more.
     let mut workers = workers_after(alice, &of_alice);
     let mut in_a_row = 0;
-    for _ in 0..30 {
+    for _ in 0..100 {
         let now = workers_after(alice, &of_alice);
         in_a_row = if now == workers { in_a_row + 1 } else { 0 };
         workers = now;
