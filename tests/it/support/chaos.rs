@@ -26,8 +26,11 @@ pub(crate) const CLOSING_TIME: Duration = Duration::from_secs(6);
 /// The timeout of a call in these tests. Every call without an answer takes this long.
 pub(crate) const CALL_TIME: Duration = Duration::from_secs(3);
 
-/// The timeout of connecting in these tests.
+/// The timeout of connecting to a server that does not answer.
 pub(crate) const CONNECT_TIME: Duration = Duration::from_millis(1_500);
+
+/// That of the other servers, which start slowly on a busy machine.
+const START_TIME: Duration = Duration::from_secs(20);
 
 /// The server of `tests/chaos`.
 pub(crate) fn program() -> PathBuf {
@@ -110,7 +113,7 @@ impl Stage {
             faulty.call_timeout = CALL_TIME;
         }
         if faulty.connect_timeout == McpServer::DEFAULT_CONNECT_TIMEOUT {
-            faulty = faulty.connect_timeout(CONNECT_TIME);
+            faulty = faulty.connect_timeout(START_TIME);
         }
         let well = stdio("well", &["well"], &directory.path().join("well"));
         let executor = builder.mcp_server(faulty).mcp_server(well).build().unwrap();

@@ -303,7 +303,7 @@ async fn up_223_events_twice() {
 #[tokio::test]
 async fn up_223_the_old_transport_when_its_stream_goes_wrong() {
     for (mode, part, executed) in [("sse-cut", "unknown", 1), ("no-endpoint", "did not answer", 0)] {
-        let stage = Stage::http(&["sse", mode]);
+        let stage = Stage::http_with(&["sse", mode], |server| server.connect_timeout(CONNECT_TIME));
         stage
             .beside(async {
                 let called = stage.target().await;
@@ -382,7 +382,7 @@ async fn faults_of_the_protocol_are_the_same_over_http() {
 
 #[tokio::test]
 async fn up_207_silence_over_http() {
-    let stage = Stage::http(&["http", "silent"]);
+    let stage = Stage::http_with(&["http", "silent"], |server| server.connect_timeout(CONNECT_TIME));
     stage
         .beside(async {
             let called = stage.target().await;

@@ -86,7 +86,7 @@ async fn a_schema_of_a_server_that_cannot_be_reached_is_an_error() {
 
 #[tokio::test]
 async fn up_207_a_server_that_does_not_answer_its_handshake() {
-    let stage = Stage::stdio(&["silent"]);
+    let stage = Stage::stdio_with(&["silent"], |server| server.connect_timeout(CONNECT_TIME));
     stage
         .beside(async {
             let called = stage.call("tools.faulty.echo({})").await;
