@@ -137,9 +137,8 @@ async fn settled(before: u64) -> u64 {
     let began = Instant::now();
     let mut least = status("VmRSS");
     // A little stays for good: code that the first run of a kind loads.
-    while least > before + if began.elapsed() < Duration::from_secs(2) { 16 } else { 50 }
-        && began.elapsed() < Duration::from_secs(30)
-    {
+    let stays = || if began.elapsed() < Duration::from_secs(2) { 16 } else { 50 };
+    while least > before + stays() && began.elapsed() < Duration::from_secs(30) {
         tokio::time::sleep(Duration::from_millis(20)).await;
         least = least.min(status("VmRSS"));
     }

@@ -434,11 +434,16 @@ async fn a_worker_of_one_run_is_not_met_again() {
 async fn a_worker_of_three_runs_serves_three() {
     let stage = Stage::new(3, 1);
     let mut served = BTreeMap::<String, u32>::new();
-    // One whose run took long serves fewer.
-    for _ in 0..40 {
+    let mut runs = 0;
+    // One whose run took long, as on a busy machine, serves fewer.
+    wait_until(async || {
         *served.entry(printed(&stage.run("// hostile: pid\nreturn 1").await)).or_default() += 1;
-    }
-    assert_eq!(served.values().max(), Some(&3), "{served:?}");
+        runs += 1;
+        let most = served.values().max().copied();
+        assert!(most <= Some(3), "{served:?}");
+        runs >= 40 && most == Some(3)
+    })
+    .await;
 }
 
 /// A priority that was lowered cannot be raised again, so a worker with a low one serves no other run.
