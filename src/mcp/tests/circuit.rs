@@ -27,9 +27,10 @@ async fn a_crash_ends_all_calls_at_once_and_the_next_call_starts_it_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_keeps_dying_is_started_after_longer_and_longer_pauses() {
     let upstream = Upstream::new("dies_after_handshake");
-    let started = Instant::now();
-    let mut refused = 0;
-    while started.elapsed() < Duration::from_millis(2500) {
+    let began = Instant::now();
+    let (mut starts, mut refused) = (0, 0);
+    while starts < 3 || refused == 0 {
+        assert!(began.elapsed() < WATCHDOG, "{starts} starts, {refused} refused");
         let error = upstream.failure("echo").await;
         assert_eq!(error.code, UpstreamUnavailable, "{error}");
         if let Some(retry_after) = error.retry_after {
@@ -38,9 +39,11 @@ async fn a_server_that_keeps_dying_is_started_after_longer_and_longer_pauses() {
             refused += 1;
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
+        starts = upstream.notes().matches("started").count();
     }
-    let starts = upstream.notes().matches("started").count();
-    assert!((2..=4).contains(&starts) && refused > 0, "{starts} starts, {refused} refused");
+    // The first pause is at least half a second, and each is at least twice as long as the one before.
+    let took = began.elapsed();
+    assert!(took >= Duration::from_millis(500) * ((1 << (starts - 1)) - 1), "{starts} starts in {took:?}");
 }
 
 /// Whether it is started for a call or for its list of tools.

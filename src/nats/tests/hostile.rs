@@ -224,6 +224,8 @@ async fn v_594_what_comes_before_a_run_is_granted_does_not_collect() {
         connection.message(subject, subscription, "", &[0; 100_000]).await;
     }
     // All of it has been read before the answer comes.
+    connection.send(b"PING\r\n").await;
+    connection.line("PONG").await;
     sleep(Duration::from_millis(500)).await;
     let grant = key().seal(Purpose::Grant, &[RUN, worker], b"granted").unwrap();
     connection.message(&asked[2], "0", "", &grant).await;

@@ -20,6 +20,14 @@ const SHORT: Times = Times {
     total: Duration::from_secs(3),
 };
 
+/// Timeouts of what is answered, also on a busy machine.
+const AMPLE: Times = Times {
+    connect: Duration::from_secs(60),
+    head: Duration::from_secs(60),
+    idle: Duration::from_secs(60),
+    total: Duration::from_secs(60),
+};
+
 /// A timeout that no test waits for.
 const LONG: Duration = Duration::from_secs(3_600);
 
@@ -138,7 +146,7 @@ async fn body(connections: &Connections, url: &str) -> Result<Vec<u8>, ToolError
 }
 
 fn by_name(name: &str, addresses: &[&str], grants: &[&str]) -> Connections {
-    Connections::new(granted(grants), resolver(&[(name, &[addresses])]).0, SHORT)
+    Connections::new(granted(grants), resolver(&[(name, &[addresses])]).0, AMPLE)
 }
 
 #[tokio::test]
@@ -197,7 +205,7 @@ async fn addresses_in_requests_are_granted_as_they_are() {
     for spelling in ["127.0.0.1", "127.1", "2130706433", "0x7f.1", "017700000001", "[::ffff:7f00:1]"] {
         let url = format!("http://{spelling}:{port}/");
         for grants in [&[][..], &["*"], &["example.com"], &["10.0.0.1"], &["127.0.0.1:1"]] {
-            let answer = body(&Connections::new(granted(grants), none(), SHORT), &url).await;
+            let answer = body(&Connections::new(granted(grants), none(), AMPLE), &url).await;
             assert_eq!(answer, Err(ToolErrorCode::NetDenied), "{spelling} {grants:?}");
         }
         assert_eq!(connections.load(Ordering::Relaxed), 0, "{spelling}");
@@ -205,10 +213,10 @@ async fn addresses_in_requests_are_granted_as_they_are() {
     for spelling in ["127.0.0.1", "2130706433", "0x7f.1"] {
         let url = format!("http://{spelling}:{port}/");
         let own = format!("127.0.0.1:{port}");
-        let answer = body(&Connections::new(granted(&[&own]), none(), SHORT), &url).await;
+        let answer = body(&Connections::new(granted(&[&own]), none(), AMPLE), &url).await;
         assert_eq!(answer.unwrap(), b"hello", "{spelling}");
     }
-    let groups = Connections::new(granted(&["224.0.0.1"]), none(), SHORT);
+    let groups = Connections::new(granted(&["224.0.0.1"]), none(), AMPLE);
     assert_eq!(body(&groups, "http://224.0.0.1/").await, Err(ToolErrorCode::NetDenied));
 }
 
@@ -220,7 +228,7 @@ async fn a_name_is_resolved_once_and_its_connections_go_to_the_checked_address()
     // `127.0.0.2` has no listener; it stands for the address that passes.
     let (resolver, asked) = resolver(&[("api.example.com", &[&["127.0.0.2"], &["127.0.0.1"]])]);
     let granted = granted(&["api.example.com", "127.0.0.2"]);
-    let run = Connections::new(granted, resolver, SHORT);
+    let run = Connections::new(granted, resolver, AMPLE);
     for _ in 0..3 {
         let error = send(&run, &url).await.unwrap_err();
         assert_eq!(error.code, ToolErrorCode::NetFailed, "{error}");
@@ -233,7 +241,7 @@ async fn a_name_is_resolved_once_and_its_connections_go_to_the_checked_address()
 async fn requests_at_once_resolve_a_name_once() {
     let (port, connections) = hello().await;
     let (resolver, asked) = resolver(&[("a.internal", &[&["127.0.0.1"]])]);
-    let run = Connections::new(granted(&["a.internal"]), resolver, SHORT);
+    let run = Connections::new(granted(&["a.internal"]), resolver, AMPLE);
     let url = format!("http://a.internal:{port}/");
     let answers = futures::future::join_all((0..50).map(|_| body(&run, &url))).await;
     assert!(answers.iter().all(|answer| answer.as_deref() == Ok(b"hello")));
@@ -246,7 +254,7 @@ async fn a_name_that_was_not_resolved_is_resolved_again() {
     let (port, _) = hello().await;
     let answers: &[&[&str]] = &[&[], &["127.0.0.1"]];
     let (resolver, _) = resolver(&[("a.internal", answers)]);
-    let run = Connections::new(granted(&["a.internal"]), resolver, SHORT);
+    let run = Connections::new(granted(&["a.internal"]), resolver, AMPLE);
     let url = format!("http://a.internal:{port}/");
     assert_eq!(body(&run, &url).await, Err(ToolErrorCode::NetFailed));
     assert_eq!(body(&run, &url).await.unwrap(), b"hello");
@@ -254,7 +262,7 @@ async fn a_name_that_was_not_resolved_is_resolved_again() {
 
 /// The connections of a run on loopback.
 fn local() -> Connections {
-    local_within(SHORT)
+    local_within(AMPLE)
 }
 
 fn local_within(times: Times) -> Connections {
@@ -284,7 +292,8 @@ async fn heads_without_an_end_are_refused() {
         })
         .await;
         // The time for the head ends it, and no other one.
-        let connections = local_within(Times { total: LONG, ..SHORT });
+        let head = if kind == 2 { SHORT.head } else { AMPLE.head };
+        let connections = local_within(Times { head, total: LONG, ..AMPLE });
         let url = format!("http://127.0.0.1:{port}/");
         let sent = tokio::time::timeout(WATCHDOG, send(&connections, &url)).await;
         let error = sent.expect("it ends").unwrap_err();
@@ -354,8 +363,8 @@ async fn a_compressed_body_is_counted_as_it_is_unpacked() {
 async fn bodies_that_trickle_or_stop_end_in_time() {
     // Each is ended by one time, and by no other one.
     for (pause, times, least) in [
-        (LONG, Times { total: LONG, ..SHORT }, SHORT.idle),
-        (Duration::from_millis(100), Times { idle: LONG, ..SHORT }, SHORT.total),
+        (LONG, Times { idle: SHORT.idle, ..AMPLE }, SHORT.idle),
+        (Duration::from_millis(100), Times { total: SHORT.total, ..AMPLE }, SHORT.total),
     ] {
         let (port, _) = server(move |mut stream| async move {
             head_of(&mut stream).await;
@@ -442,7 +451,7 @@ async fn nothing_comes_from_the_environment_and_nothing_is_added() {
 #[test]
 fn ipv6_loopback_needs_a_grant_too() {
     let own = granted(&["::1"]);
-    let run = |granted: &Granted| Connections::new(Arc::clone(granted), resolver(&[]).0, SHORT);
+    let run = |granted: &Granted| Connections::new(Arc::clone(granted), resolver(&[]).0, AMPLE);
     let origin = request("http://[::1]/").origin();
     run(&own).check(&origin).unwrap();
     let error = run(&granted(&["*", "127.0.0.1"])).check(&origin).unwrap_err();

@@ -35,7 +35,7 @@ fn catalog(names: &[&str]) -> Catalog {
 const WATCHDOG: Duration = Duration::from_secs(120);
 
 fn soon() -> Instant {
-    Instant::now() + Duration::from_secs(5)
+    Instant::now() + WATCHDOG
 }
 
 fn budget() -> SuggestionBudget {

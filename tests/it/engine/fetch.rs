@@ -7,7 +7,6 @@ mod connections;
 /// Requests in records, plans, rules and recordings.
 mod records;
 
-use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

@@ -113,10 +113,12 @@ async fn built_in_functions_that_cannot_be_interrupted_end_at_the_deadline() {
         (WEDGE, ErrorCode::Timeout),
     ] {
         // The guards of the bootstrap are defense in depth; the sandbox holds without them.
-        let limits = Limits { wall_time: Duration::from_millis(700), ..Limits::default() };
+        let wall_time = Duration::from_millis(if expected == ErrorCode::Timeout { 700 } else { 60_000 });
+        let limits = Limits { wall_time, ..Limits::default() };
         let result = executor.run(Script::typescript(source).limits(limits)).await.unwrap();
         assert_eq!(code(&result), Some(expected), "{source}: {result:?}");
-        assert_eq!(executor.pool_stats(Language::TypeScript).hung, 0, "{source}");
+        // On a busy machine the end of the worker may take longer than its run may be late, but not for ever.
+        wait_until(|| executor.pool_stats(Language::TypeScript).hung == 0).await;
     }
     // More of them than an engine in this process could take.
     assert_eq!(value(&executor.run_ts("return 1 + 1").await.unwrap()), 2);
@@ -147,9 +149,10 @@ async fn v_648_syntax_that_v8_does_not_interrupt_ends_with_its_worker() {
     for statement in ["const { k1, ...rest } = a", "({ ...a })", "s < t"] {
         let limits = Limits { wall_time: Duration::from_secs(3), ..Limits::default() };
         let script = Script::typescript(uninterrupted(statement)).limits(limits);
+        // Its time is that of the statement, and not of the worker's start.
+        executor.warm(Language::TypeScript).await.unwrap();
         let result = executor.run(script).await.unwrap();
         assert_eq!((code(&result), &*result.printed()), (Some(ErrorCode::Timeout), "begun"), "{statement}");
-        // On a busy machine the end of the worker may take longer than its run may be late, but not for ever.
         wait_until(|| hung() == 0).await;
     }
     assert_eq!(value(&executor.run_ts("return 1 + 1").await.unwrap()), 2);
@@ -218,7 +221,7 @@ async fn v_600_a_call_of_a_worker_process_ends_at_its_server() {
     let typescript = "const controller = new AbortController();
         const first = tools.mock.hang({}, { signal: controller.signal });
         const second = tools.mock.hang({});
-        await tools.mock.sleep({ ms: 1 });
+        await tools.mock.sleep({ ms: 1, beside: 2 });
         controller.abort();
         await first.catch(() => {});
         await second";
@@ -226,7 +229,7 @@ async fn v_600_a_call_of_a_worker_process_ends_at_its_server() {
 await mock.echo()
 second = asyncio.create_task(mock.hang())
 try:
-    await asyncio.wait_for(mock.hang(), timeout=0.05)
+    await asyncio.wait_for(mock.hang(), timeout=2)
 except TimeoutError:
     pass
 await second";
@@ -273,7 +276,7 @@ async fn the_host_interface_works_through_frames() {
     for (script, expected) in [
         (
             Script::typescript(
-                "console.log('one'); await new Promise((r) => setTimeout(r, 50)); console.log('two');
+                "console.log('one'); await new Promise((r) => setTimeout(r, 1500)); console.log('two');
                  await state.set('k', [1]); emit({ type: 'text', text: 'block' });
                  const answer = await tools.mock.echo({ a: 1 });
                  return [answer, await state.get('k'), (await searchTools('echo')).length > 0, crypto.randomUUID().length]",
@@ -282,7 +285,7 @@ async fn the_host_interface_works_through_frames() {
         ),
         (
             Script::python(
-                "import asyncio, random\nprint('one')\nawait asyncio.sleep(0.05)\nprint('two')\n\
+                "import asyncio, random\nprint('one')\nawait asyncio.sleep(1.5)\nprint('two')\n\
                  await state.set('k', [1])\nemit({'type': 'text', 'text': 'block'})\n\
                  answer = await tools.mock.echo({'a': 1})\n\
                  return [answer, await state.get('k'), len(await search_tools('echo')) > 0, 36]",
@@ -302,7 +305,7 @@ async fn the_host_interface_works_through_frames() {
         let times = times.lock();
         assert_eq!(times.len(), 2);
         // The first line is sent before the second is printed.
-        assert!(times[1].1 - times[0].1 > Duration::from_millis(20), "{times:?}");
+        assert!(times[1].1 - times[0].1 > Duration::from_millis(100), "{times:?}");
         assert!(result.logs.iter().any(|entry| matches!(entry, Output::Emit(_))));
     }
     assert_eq!(asked.load(Ordering::Relaxed), 2);

@@ -273,7 +273,7 @@ async fn memory_of_all_runs_together_is_bounded() {
         .queue_timeout(Duration::from_millis(50))
         .build()
         .unwrap();
-    let runs = (0..3).map(|_| executor.run_ts("await mock.sleep({ms: 300})"));
+    let runs = (0..3).map(|_| executor.run_ts("await mock.sleep({ms: 2000})"));
     let results = futures::future::join_all(runs).await;
     let failed = results.iter().filter_map(|result| result.as_ref().unwrap().error());
     let codes: Vec<ErrorCode> = failed.map(|error| error.code).collect();

@@ -20,7 +20,7 @@ fn code(result: &Result<ExecuteResult, Error>) -> Option<ErrorCode> {
 
 /// As [`wait_until`], on a thread without a runtime, or one that this blocks.
 fn wait(condition: impl Fn() -> bool) {
-    for _ in 0..1_000 {
+    for _ in 0..12_000 {
         if condition() {
             return;
         }

@@ -7,7 +7,7 @@ use cx::{ErrorCode, ExecuteResult, Language, Limits, Script};
 use serde_json::{Value, json};
 
 use crate::support::stopwatch::{LATE, Stopwatch};
-use crate::support::{executor, run};
+use crate::support::{executor, run, wait_until};
 
 async fn limited(source: &str, limits: Limits) -> ExecuteResult {
     run(Script::typescript(source).limits(limits)).await
@@ -40,18 +40,19 @@ async fn wall_time() {
         assert_eq!(result.error().unwrap().code, ErrorCode::Timeout, "{source}");
         assert!(result.usage.wall_time >= Duration::from_millis(200), "{source}: {:?}", result.usage);
         stopwatch.promise(Duration::from_millis(200) + LATE, source);
-        // The run's own thread has answered, and not the watchdog.
-        assert_eq!(executor.pool_stats(Language::TypeScript).hung, 0, "{source}");
+        // Its thread ends, too. On a busy machine it may be the watchdog that has answered.
+        wait_until(|| executor.pool_stats(Language::TypeScript).hung == 0).await;
     }
 }
 
 /// Threat 24: waiting is not CPU time.
 #[tokio::test]
 async fn cpu_time() {
-    let limits = Limits { cpu_time: Duration::from_millis(100), ..wall(10_000) };
-    obeyed("await mock.sleep({ms: 300}); return 1", limits, json!(1)).await;
+    // A busy machine may take long to give it this much.
+    let limits = Limits { cpu_time: Duration::from_millis(500), ..wall(120_000) };
+    obeyed("await mock.sleep({ms: 1000}); return 1", limits, json!(1)).await;
     let result = violated("for (;;);", limits, ErrorCode::CpuLimit).await;
-    assert!(result.usage.cpu_time >= Duration::from_millis(100));
+    assert!(result.usage.cpu_time >= Duration::from_millis(500));
 }
 
 #[tokio::test]
@@ -123,10 +124,13 @@ async fn calls_in_flight() {
 
 #[tokio::test]
 async fn calls_of_a_batch_at_the_same_time() {
-    for (options, most) in [("", 20), (", {max_parallel: 3}", 3), (", {maxParallel: 1}", 1), (", {}", 20)] {
+    // All of them take far longer than it takes to begin them.
+    for (options, most, ms) in
+        [("", 20, 500), (", {max_parallel: 3}", 3, 30), (", {maxParallel: 1}", 1, 5), (", {}", 20, 500)]
+    {
         let (executor, mock) = executor();
         let source = format!(
-            "const calls = Array.from({{length: 20}}, (_, i) => ({{server: 'mock', tool: 'sleep', args: {{ms: 5, i}}}}));
+            "const calls = Array.from({{length: 20}}, (_, i) => ({{server: 'mock', tool: 'sleep', args: {{ms: {ms}, i}}}}));
             return call_tools(calls{options}).map((answer) => answer.result.i)"
         );
         let result = executor.run(Script::typescript(source)).await.unwrap();

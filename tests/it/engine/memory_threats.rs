@@ -12,10 +12,10 @@ const LEFT_OVER: u64 = 50;
 
 const LIMIT: u64 = 128;
 
-/// Runs a script with [`LIMIT`] for at most ten seconds. The process's memory stays within its bounds during and after
+/// Runs a script with [`LIMIT`] for at most a minute. The process's memory stays within its bounds during and after
 /// the run.
 fn bounded(source: &str) -> Value {
-    bounded_within(10_000, source)
+    bounded_within(60_000, source)
 }
 
 fn bounded_within(milliseconds: u64, source: &str) -> Value {
@@ -108,7 +108,7 @@ fn v_265_one_host_call_copies_no_more_than_so_much() {
 /// An earlier run never makes a later one fail, and nothing accumulates.
 #[test]
 fn v_260_memory_comes_back_under_steady_load() {
-    let report = canary("const k = []; for (;;) k.push(new Array(1e5).fill(1.5))", 10_000, LIMIT);
+    let report = canary("const k = []; for (;;) k.push(new Array(1e5).fill(1.5))", 60_000, LIMIT);
     let one = report["settledMegabytes"].as_u64().unwrap();
     assert!(one <= report["beforeMegabytes"].as_u64().unwrap() + LEFT_OVER, "{report:#}");
 }

@@ -234,7 +234,7 @@ import time, wit_world
 started = time.monotonic()
 for timeout in [float('nan'), -1.0, float('-inf'), -0.0, 0.0, 5e-324, 0.5, None]:
     assert wit_world.wait(timeout) == [], timeout
-quick = time.monotonic() - started < 2
+quick = time.monotonic() - started < 10
 wit_world.start_call(wit_world.Operation.TOOL, 'mock', 'sleep', '{\"ms\": 30}')
 for timeout in [float('inf'), 1e308, None]:
     if done := wit_world.wait(timeout): break

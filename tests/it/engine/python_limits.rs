@@ -18,6 +18,7 @@ use crate::support::python_executor::{
     value, within,
 };
 use crate::support::stopwatch::{LATE, Stopwatch};
+use crate::support::wait_until;
 
 async fn limited(source: &str, limits: Limits) -> ExecuteResult {
     attack(source, limits).await.0
@@ -48,18 +49,19 @@ async fn wall_time() {
         assert_eq!(result.error().unwrap().code, ErrorCode::Timeout, "{source}: {}", result.to_json());
         assert!(result.usage.wall_time >= Duration::from_millis(200), "{source}: {:?}", result.usage);
         stopwatch.promise(Duration::from_millis(200) + LATE, source);
-        // The run's own thread has answered, and not the watchdog.
-        assert_eq!(executor.pool_stats(cx::Language::Python).hung, 0, "{source}");
+        // Its thread ends, too. On a busy machine it may be the watchdog that has answered.
+        wait_until(|| executor.pool_stats(cx::Language::Python).hung == 0).await;
     }
 }
 
 /// Waiting is not CPU time.
 #[tokio::test]
 async fn cpu_time() {
-    let limits = Limits { cpu_time: Duration::from_millis(150), ..within(10_000) };
-    obeyed("await mock.sleep(ms=300)\nimport time; time.sleep(0.1)\nreturn 1", limits, json!(1)).await;
+    // A busy machine may take long to give it this much.
+    let limits = Limits { cpu_time: Duration::from_millis(500), ..within(120_000) };
+    obeyed("await mock.sleep(ms=1000)\nimport time; time.sleep(0.1)\nreturn 1", limits, json!(1)).await;
     let result = violated("while True: pass", limits, ErrorCode::CpuLimit).await;
-    assert!(result.usage.cpu_time >= Duration::from_millis(150));
+    assert!(result.usage.cpu_time >= Duration::from_millis(500));
 }
 
 #[tokio::test]
@@ -127,10 +129,12 @@ except McpToolError as error: return error.code";
 
 #[tokio::test]
 async fn calls_of_a_batch_at_the_same_time() {
-    let options = [("", 20), (", {'max_parallel': 3}", 3), (", max_parallel=1", 1), (", {}", 20)];
-    for (options, most) in options {
+    // All of them take far longer than it takes to begin them.
+    let options =
+        [("", 20, 500), (", {'max_parallel': 3}", 3, 30), (", max_parallel=1", 1, 5), (", {}", 20, 500)];
+    for (options, most, ms) in options {
         let source = format!(
-            "calls = [{{'server': 'mock', 'tool': 'sleep', 'args': {{'ms': 5, 'i': i}}}} for i in range(20)]
+            "calls = [{{'server': 'mock', 'tool': 'sleep', 'args': {{'ms': {ms}, 'i': i}}}} for i in range(20)]
 return [answer['result']['i'] for answer in call_tools(calls{options})]"
         );
         let (result, mock) = attack(&source, small()).await;

@@ -78,6 +78,24 @@ async fn settle(executor: &Executor, mock: &Mock) {
     tokio::time::sleep(Duration::from_millis(1_500)).await;
 }
 
+/// Waits until this process has hardly more than before.
+async fn comes_back_to(before: Held, counts_all: bool) {
+    let began = Instant::now();
+    loop {
+        let after = held();
+        // One more interpreter would have 4 GB of address space.
+        let is_back = after.resident <= before.resident + 24
+            && after.address_space <= before.address_space + 9
+            && (!counts_all || after.threads <= before.threads + 1)
+            && (!counts_all || after.descriptors <= before.descriptors + 4);
+        if is_back {
+            return;
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "{before:?} {after:?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
 /// 1,000 runs, 160 of which do not end with a value: no growth of memory, address space, threads or descriptors.
 async fn a_thousand_runs() {
     let (executor, mock) = executor().await;
@@ -90,13 +108,8 @@ async fn a_thousand_runs() {
         one(&executor, index).await;
     }
     settle(&executor, &mock).await;
-    let after = held();
-    assert!(after.resident <= before.resident + 24, "{before:?} {after:?}");
-    // One more interpreter would have 4 GB of it.
-    assert!(after.address_space <= before.address_space + 9, "{before:?} {after:?}");
-    assert!(after.threads <= before.threads + 1, "{before:?} {after:?}");
-    assert!(after.descriptors <= before.descriptors + 4, "{before:?} {after:?}");
-    assert_eq!(executor.pool_stats(Language::Python).hung, 0);
+    comes_back_to(before, true).await;
+    wait_until(|| executor.pool_stats(Language::Python).hung == 0).await;
     untouched(&executor, "a thousand runs").await;
 }
 
@@ -114,9 +127,7 @@ async fn many_runs_with_all_their_memory() {
         }
     }
     settle(&executor, &mock).await;
-    let (before, after) = (before.unwrap(), held());
-    assert!(after.resident <= before.resident + 24, "{before:?} {after:?}");
-    assert!(after.address_space <= before.address_space + 9, "{before:?} {after:?}");
+    comes_back_to(before.unwrap(), false).await;
 }
 
 #[test]
@@ -229,7 +240,7 @@ async fn memory_of_all_runs_together() {
     let (builder, mock) = builder();
     let executor = builder.total_memory_bytes(160 << 20).max_concurrent_runs(8).build().unwrap();
     executor.warm(Language::Python).await.unwrap();
-    let run = || executor.run(Script::python("await mock.sleep(ms=40)\nreturn 1").limits(small()));
+    let run = || executor.run(Script::python("await mock.sleep(ms=300)\nreturn 1").limits(small()));
     let results = futures::future::join_all((0..6).map(|_| run())).await;
     for result in results {
         assert_eq!(result.unwrap().value(), Some(&json!(1)));

@@ -72,7 +72,8 @@ async fn a_flood_holds_up_no_other_run() {
     let (directory, store) = store();
     let executor = executor(&directory, &store);
     let flood = "for (;;) await Promise.all(Array.from({ length: 1000 }, (_, i) => state.set('k', i)))";
-    let limits = Limits { wall_time: Duration::from_secs(60), ..Limits::default() };
+    let long = Duration::from_secs(300);
+    let limits = Limits { wall_time: long, cpu_time: long, ..Limits::default() };
     let stop = CancellationToken::new();
     let floods = futures::future::join_all((0..4).map(|session| {
         let script = Script::typescript(flood).session(format!("flood {session}")).limits(limits);
@@ -102,7 +103,8 @@ async fn what_cannot_wait_is_refused() {
         const calls = Array.from({ length: 10_100 }, (_, i) => state.get('k'));
         const results = await Promise.allSettled(calls);
         return results.filter((result) => result.reason?.code === 'QUEUE_FULL').length";
-    let limits = Limits { calls_in_flight: 1, ..Limits::default() };
+    let long = Duration::from_secs(300);
+    let limits = Limits { calls_in_flight: 1, wall_time: long, cpu_time: long, ..Limits::default() };
     let result = executor.run(Script::typescript(source).limits(limits)).await.unwrap();
     let refused = result.value().unwrap().as_u64().unwrap();
     assert!((1..=99).contains(&refused), "{refused}");

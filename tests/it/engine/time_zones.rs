@@ -72,8 +72,9 @@ const TYPESCRIPT_AGREES: &str = r#"
     same("resolved", Intl.DateTimeFormat().resolvedOptions().timeZone, name);
     same("resolved, new", new Intl.DateTimeFormat("de", { year: "numeric" }).resolvedOptions().timeZone, name);
     same("Temporal", Temporal.Now.timeZoneId(), name);
-    const wall = Temporal.Now.plainDateTimeISO().toString().slice(0, 15);
-    const now = new Date();
+    const ticking = () => Temporal.Now.plainDateTimeISO().toString().slice(0, 15);
+    let wall = "", now = new Date();
+    do { wall = ticking(); now = new Date(); } while (wall !== ticking());
     const pad = (number: number) => String(number).padStart(2, "0");
     same("Temporal now", wall, `${now.getFullYear()}-${pad(now.getMonth() + 1)}-${pad(now.getDate())}T${pad(now.getHours())}:${pad(now.getMinutes())}`.slice(0, 15));
     for (const seconds of [0, 1e9, 1767225600, 1782864000, 1792893600]) {
@@ -260,11 +261,11 @@ return sorted(seen)";
         ("Asia/Tokyo", -540, "09"),
         ("Pacific/Honolulu", 600, "14"),
     ];
-    let runs = (0..120).map(|index| {
+    let mut runs = (0..120).map(|index| {
         let (zone, offset, hour) = expected[index % expected.len()];
         let executor = executor.clone();
         async move {
-            let limits = Limits { wall_time: Duration::from_secs(60), ..Limits::default() };
+            let limits = Limits { wall_time: Duration::from_secs(300), ..Limits::default() };
             if index % 4 == 3 {
                 let script = Script::python(PYTHON).time_zone(zone).limits(limits);
                 let hour: i64 = hour.parse().unwrap();
@@ -278,7 +279,10 @@ return sorted(seen)";
             assert_eq!(value(&executor, script).await, json!([format!("{offset} {zone} {hour}")]));
         }
     });
-    futures::future::join_all(runs).await;
+    // Not all at once, because those that wait for a place have only so much time for it.
+    for _ in 0..2 {
+        futures::future::join_all(runs.by_ref().take(60)).await;
+    }
 }
 
 #[tokio::test]

@@ -29,16 +29,24 @@ struct Listening {
 impl Listening {
     /// `server-everything` at a port that was free a moment ago.
     fn everything(mode: &str, path: &str) -> Self {
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = free.local_addr().unwrap().port();
-        drop(free);
-        let mut command = Command::new("node");
-        command.args([node("server-everything"), mode.to_owned()]).env("PORT", port.to_string());
-        let url = format!("http://127.0.0.1:{port}/{path}");
-        let mut process = spawn(command.stderr(Stdio::piped()));
-        let output = process.stderr.take().unwrap();
-        first_line(output, move |line| line.ends_with(&format!("on port {port}")).then_some(()));
-        Self { process, url }
+        // Another program may take the port meanwhile.
+        for _ in 0..5 {
+            let free = TcpListener::bind("127.0.0.1:0").unwrap();
+            let port = free.local_addr().unwrap().port();
+            drop(free);
+            let mut command = Command::new("node");
+            command.args([node("server-everything"), mode.to_owned()]).env("PORT", port.to_string());
+            let url = format!("http://127.0.0.1:{port}/{path}");
+            let mut process = spawn(command.stderr(Stdio::piped()));
+            let output = process.stderr.take().unwrap();
+            let started = Self { process, url };
+            if first_line(output, move |line| line.ends_with(&format!("on port {port}")).then_some(()))
+                .is_some()
+            {
+                return started;
+            }
+        }
+        panic!("it does not listen");
     }
 
     fn fastmcp(authorization: &str) -> Self {
@@ -47,6 +55,7 @@ impl Listening {
         let mut process = spawn(command.stdout(Stdio::piped()).stderr(Stdio::null()));
         let output = process.stdout.take().unwrap();
         let url = first_line(output, |line| line.strip_prefix("listening ").map(str::to_owned));
+        let url = url.expect("it listens");
         Self { process, url }
     }
 
@@ -77,12 +86,12 @@ fn spawn(command: &mut Command) -> Child {
     command.stdin(Stdio::null()).process_group(0).spawn().unwrap()
 }
 
-/// Returns what `find` finds in the first line that has it. The other lines are read too, so that the server never
+/// Returns what `find` finds in the first line that has it, if there is one in time. The other lines are read too, so that the server never
 /// blocks.
 fn first_line<T: Send + 'static>(
     output: impl Read + Send + 'static,
     find: impl Fn(&str) -> Option<T> + Send + 'static,
-) -> T {
+) -> Option<T> {
     let (sender, found) = channel();
     std::thread::spawn(move || {
         for line in BufReader::new(output).lines().map_while(Result::ok) {
@@ -91,7 +100,7 @@ fn first_line<T: Send + 'static>(
             }
         }
     });
-    found.recv_timeout(START_TIME).expect("it listens")
+    found.recv_timeout(START_TIME).ok()
 }
 
 /// Keeps the progress that a run reports.

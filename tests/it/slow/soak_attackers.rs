@@ -131,7 +131,7 @@ fn report(
 /// Waits until there is neither a run nor a hung worker, and until memory is released: until `is_enough`, or until idle
 /// engines have trimmed their memory.
 fn at_rest(process: u32, health: impl Fn() -> Value, is_enough: impl Fn(&Sample) -> bool) -> Sample {
-    let until = Instant::now() + Duration::from_secs(30);
+    let until = Instant::now() + Duration::from_secs(120);
     loop {
         let health = health();
         let engine = |name: &str| health["engines"][name]["lost"] == 0;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use cx::{Executor, ExecutorBuilder, McpServer, Script};
+use cx::{Executor, ExecutorBuilder, Limits, McpServer, Script};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -24,10 +24,13 @@ const WATCHDOG: Duration = Duration::from_secs(120);
 pub(crate) const CLOSING_TIME: Duration = Duration::from_secs(6);
 
 /// The timeout of a call in these tests. Every call without an answer takes this long.
-pub(crate) const CALL_TIME: Duration = Duration::from_millis(1_500);
+pub(crate) const CALL_TIME: Duration = Duration::from_secs(3);
 
-/// The timeout of connecting in these tests.
+/// The timeout of connecting to a server that does not answer.
 pub(crate) const CONNECT_TIME: Duration = Duration::from_millis(1_500);
+
+/// That of the other servers, which start slowly on a busy machine.
+const START_TIME: Duration = Duration::from_secs(20);
 
 /// The server of `tests/chaos`.
 pub(crate) fn program() -> PathBuf {
@@ -110,7 +113,7 @@ impl Stage {
             faulty.call_timeout = CALL_TIME;
         }
         if faulty.connect_timeout == McpServer::DEFAULT_CONNECT_TIMEOUT {
-            faulty = faulty.connect_timeout(CONNECT_TIME);
+            faulty = faulty.connect_timeout(START_TIME);
         }
         let well = stdio("well", &["well"], &directory.path().join("well"));
         let executor = builder.mcp_server(faulty).mcp_server(well).build().unwrap();
@@ -161,7 +164,9 @@ impl Stage {
                  return {{ code: error.code, message: error.message, retryAfterMs: error.retryAfterMs }};
              }}"
         );
-        let seen = self.value(&*source).await;
+        // The call has its own time, and the run has more than any call.
+        let limits = Limits { wall_time: Duration::from_secs(100), ..Limits::default() };
+        let seen = self.value(Script::typescript(source).limits(limits)).await;
         let text = |name: &str| seen[name].as_str().unwrap_or_default().to_owned();
         Called {
             value: seen["value"].clone(),
@@ -288,7 +293,7 @@ pub(crate) fn runs(process: &str) -> bool {
 /// What a whole command reported about a call of the faulty server, and its peak memory.
 #[derive(Debug)]
 pub(crate) struct Measured {
-    /// The code of the call's failure, `well`, or `pending` after three seconds.
+    /// The code of the call's failure, `well`, or `pending` after the patience of the script.
     pub(crate) seen: String,
     pub(crate) peak_megabytes: u64,
 }
@@ -296,14 +301,19 @@ pub(crate) struct Measured {
 /// Runs `cx run` with both servers in a separate process, so that its memory is that of the run only. The script calls
 /// the other server continuously.
 pub(crate) fn measured(arguments: &[&str], expression: &str) -> Measured {
-    measured_with(entry(arguments), expression)
+    measured_for(arguments, expression, 3_000)
+}
+
+/// The same with a script that waits for the call for so many milliseconds.
+pub(crate) fn measured_for(arguments: &[&str], expression: &str, patience: u32) -> Measured {
+    measured_with(entry(arguments), expression, patience)
 }
 
 /// The same with the faulty server at an address.
 pub(crate) fn measured_http(arguments: &[&str], expression: &str) -> Measured {
     let directory = tempfile::tempdir().unwrap();
     let listener = Listener::new(arguments, &directory.path().join("notes"));
-    measured_with(json!({ "type": "http", "url": listener.url }), expression)
+    measured_with(json!({ "type": "http", "url": listener.url }), expression, 3_000)
 }
 
 /// The configuration of the server as a child process.
@@ -312,7 +322,7 @@ pub(crate) fn entry(arguments: &[&str]) -> Value {
     json!({ "command": program(), "args": arguments })
 }
 
-fn measured_with(faulty: Value, expression: &str) -> Measured {
+fn measured_with(faulty: Value, expression: &str, patience: u32) -> Measured {
     let directory = tempfile::tempdir().unwrap();
     let config = directory.path().join("mcp.json");
     let servers = json!({ "faulty": faulty, "well": entry(&["well"]) });
@@ -328,14 +338,14 @@ fn measured_with(faulty: Value, expression: &str) -> Measured {
              }}
          }})();
          const call = {expression}.then(() => 'well', (error) => error.code);
-         const seen = await Promise.race([call, pause(3_000).then(() => 'pending')]);
+         const seen = await Promise.race([call, pause({patience}).then(() => 'pending')]);
          isOver = true;
          await other_server;
          await tools.well.echo({{}});
          return {{ seen }};"
     );
     let mut process = Command::new(env!("CARGO_BIN_EXE_cx"))
-        .args(["run", "--timeout", "20s", "--mcp-config"])
+        .args(["run", "--timeout", "60s", "--mcp-config"])
         .arg(config)
         .args(["-e", &source])
         .stdin(Stdio::null())

@@ -71,8 +71,9 @@ impl ToolDispatcher for Mock {
         self.calls.fetch_add(1, Ordering::SeqCst);
         let running = 1 + self.running.fetch_add(1, Ordering::SeqCst);
         self.most_running.fetch_max(running, Ordering::SeqCst);
+        let running = Decrement(&self.running);
         async move {
-            let _running = Decrement(&self.running);
+            let _running = running;
             self.answer(request).await
         }
         .boxed()
@@ -136,6 +137,11 @@ impl Mock {
                 r#"{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}"#,
             )]),
             "sleep" => {
+                // Not before this many other calls run.
+                let others = usize::try_from(number("beside")).unwrap_or(usize::MAX);
+                while self.running.load(Ordering::SeqCst) <= others {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
                 tokio::time::sleep(Duration::from_millis(number("ms"))).await;
                 Ok(ToolResult::structured(arguments))
             }

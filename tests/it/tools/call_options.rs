@@ -38,7 +38,7 @@ async fn v_600_a_signal_ends_one_call_at_its_server() {
              const options = {{ signal: controller.signal }};
              const first = {call};
              const second = tools.mock.hang({{}});
-             await tools.mock.sleep({{ ms: 1 }});
+             await tools.mock.sleep({{ ms: 1, beside: 2 }});
              controller.abort();
              await first.catch(() => {{}});
              await second"
@@ -51,7 +51,7 @@ async fn v_600_a_signal_ends_one_call_at_its_server() {
 async fn v_600_a_call_ends_at_its_server_when_its_time_is_over() {
     let (executor, mock) = executor();
     let source = "const second = tools.mock.hang({});
-                  await tools.mock.hang({}, { timeoutMs: 20 }).catch(() => {});
+                  await tools.mock.hang({}, { timeoutMs: 500 }).catch(() => {});
                   await second";
     ends_its_first_call(&executor, &mock, Script::typescript(source)).await;
 }
@@ -65,7 +65,7 @@ async fn v_600_a_cancelled_task_ends_its_call_at_the_server() {
 await mock.echo()
 second = asyncio.create_task(mock.hang())
 try:
-    await asyncio.wait_for({call}, timeout=0.05)
+    await asyncio.wait_for({call}, timeout=0.5)
 except TimeoutError:
     pass
 await second"
@@ -78,12 +78,12 @@ await second"
 #[tokio::test(flavor = "multi_thread")]
 async fn v_683_a_call_of_python_ends_at_its_server_when_its_time_is_over() {
     for call in [
-        "await mock.hang({}, {'timeout': 0.02})",
-        "await tools.mcp__mock__hang(None, {'timeoutMs': 20}, a=1)",
-        "await call_mcp_tool('mcp__mock__hang', {}, {'timeout': 0.02})",
-        "call_mcp_tool_sync('mcp__mock__hang', None, {'timeout_ms': 20})",
-        "call_tool('mock', 'hang', {}, {'timeout': 0.02})",
-        "call_tools([{'server': 'mock', 'tool': 'hang'}], timeout=0.02)",
+        "await mock.hang({}, {'timeout': 0.5})",
+        "await tools.mcp__mock__hang(None, {'timeoutMs': 500}, a=1)",
+        "await call_mcp_tool('mcp__mock__hang', {}, {'timeout': 0.5})",
+        "call_mcp_tool_sync('mcp__mock__hang', None, {'timeout_ms': 500})",
+        "call_tool('mock', 'hang', {}, {'timeout': 0.5})",
+        "call_tools([{'server': 'mock', 'tool': 'hang'}], timeout=0.5)",
     ] {
         let (executor, mock) = python().await;
         let source = format!(
@@ -126,7 +126,7 @@ async fn v_600_the_record_of_an_ended_call_says_so() {
     let (executor, _mock) = executor();
     let source = "const controller = new AbortController();
                   const call = tools.mock.hang({}, { signal: controller.signal });
-                  await tools.mock.sleep({ ms: 1 });
+                  await tools.mock.sleep({ ms: 1, beside: 1 });
                   controller.abort();
                   return await call.catch((error) => error.name)";
     let result = executor.run_ts(source).await.unwrap();

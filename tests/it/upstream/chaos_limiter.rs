@@ -13,7 +13,7 @@ use crate::support::stopwatch::Stopwatch;
 /// Five failures open the circuit; then nothing reaches the server, and the error says for how long.
 #[tokio::test]
 async fn up_226_a_server_that_keeps_failing_is_not_called() {
-    let stage = Stage::stdio_with(&["hang-call"], |server| server.call_timeout(Duration::from_millis(200)));
+    let stage = Stage::stdio_with(&["hang-call"], |server| server.call_timeout(Duration::from_secs(1)));
     stage
         .beside(async {
             // A success in between resets the count.
@@ -43,7 +43,7 @@ async fn up_226_a_server_that_keeps_failing_is_not_called() {
 async fn rules_and_the_schema_are_checked_before_the_circuit_breaker() {
     let stage = Stage::stdio_with(&["hang-call"], |mut server| {
         server.rules = ToolRules::new().deny(["count"]);
-        server.call_timeout(Duration::from_millis(200))
+        server.call_timeout(Duration::from_secs(1))
     });
     stage
         .beside(async {
@@ -61,13 +61,14 @@ async fn rules_and_the_schema_are_checked_before_the_circuit_breaker() {
 /// Runs with short deadlines of their own must not open the circuit of a slow server for the others.
 #[tokio::test]
 async fn up_226_an_impatient_run_is_no_failure_of_the_server() {
-    let stage = Stage::stdio_with(&["hang-call"], |server| server.call_timeout(Duration::from_secs(5)));
+    let stage = Stage::stdio_with(&["hang-call"], |server| server.call_timeout(Duration::from_secs(20)));
     stage
         .beside(async {
             // Started, so that its start does not count.
             stage.call("tools.faulty.echo({ n: 1 })").await.returned(json!({ "n": 1 }));
-            let limits = Limits { wall_time: Duration::from_millis(200), ..Limits::default() };
-            for _ in 0..6 {
+            let limits = Limits { wall_time: Duration::from_millis(300), ..Limits::default() };
+            // On a busy machine a run may end before it has called.
+            while stage.noted("executed target") < 6 {
                 let script = Script::typescript("await tools.faulty.target({})").limits(limits);
                 let result = stage.executor.run(script).await.unwrap();
                 assert_eq!(result.error().unwrap().code, ErrorCode::Timeout, "{}", result.to_json());
@@ -75,7 +76,6 @@ async fn up_226_an_impatient_run_is_no_failure_of_the_server() {
             stage.call("tools.faulty.echo({ n: 2 })").await.returned(json!({ "n": 2 }));
         })
         .await;
-    assert_eq!(stage.noted("executed target"), 6, "{}", stage.notes());
     stage.close().await;
 }
 
@@ -99,13 +99,13 @@ async fn up_227_a_slow_server_has_a_queue_of_its_own() {
     let stage = Stage::stdio_with(&["well"], |mut server| {
         server.max_concurrent = 2;
         server.max_queued = 3;
-        server.queue_timeout = Duration::from_secs(5);
-        server.call_timeout(Duration::from_secs(5))
+        server.queue_timeout = Duration::from_secs(20);
+        server.call_timeout(Duration::from_secs(20))
     });
     stage
         .beside(async {
             stage.call("tools.faulty.echo({})").await;
-            let source = "const calls = Array.from({ length: 20 }, () => tools.faulty.slow({ ms: 300 }));
+            let source = "const calls = Array.from({ length: 20 }, () => tools.faulty.slow({ ms: 1000 }));
                           const results = await Promise.allSettled(calls);
                           return results.map(({ value, reason }) => value ?? [reason.code, reason.retryAfterMs > 0])";
             let seen = stage.value(source).await;
@@ -124,12 +124,12 @@ async fn up_227_no_call_waits_in_the_queue_for_ever() {
     let stage = Stage::stdio_with(&["well"], |mut server| {
         server.max_concurrent = 1;
         server.queue_timeout = Duration::from_millis(200);
-        server.call_timeout(Duration::from_secs(5))
+        server.call_timeout(Duration::from_secs(20))
     });
     stage
         .beside(async {
             stage.call("tools.faulty.echo({})").await;
-            let long = stage.call("tools.faulty.slow({ ms: 1500 })");
+            let long = stage.call("tools.faulty.slow({ ms: 4000 })");
             let short = async {
                 // The order of calls within one script is not that of their arrival.
                 crate::support::wait_until(|| stage.noted("executed slow") == 1).await;

@@ -86,7 +86,7 @@ async fn a_schema_of_a_server_that_cannot_be_reached_is_an_error() {
 
 #[tokio::test]
 async fn up_207_a_server_that_does_not_answer_its_handshake() {
-    let stage = Stage::stdio(&["silent"]);
+    let stage = Stage::stdio_with(&["silent"], |server| server.connect_timeout(CONNECT_TIME));
     stage
         .beside(async {
             let called = stage.call("tools.faulty.echo({})").await;
@@ -102,9 +102,9 @@ async fn up_207_a_server_that_does_not_answer_its_handshake() {
 
 #[tokio::test]
 async fn up_207_a_server_that_starts_slowly_but_in_time() {
-    let stage = Stage::stdio_with(&["slow-start", "600"], |server| {
+    let stage = Stage::stdio_with(&["slow-start", "1500"], |server| {
         // The time of a call begins when the call is sent.
-        server.call_timeout(Duration::from_millis(500))
+        server.connect_timeout(Duration::from_secs(20)).call_timeout(Duration::from_secs(1))
     });
     stage.beside(stage.target()).await.returned("well");
     stage.close().await;
@@ -129,7 +129,7 @@ async fn up_210_a_crash_loop_is_broken() {
                 }
                 return times.sort((a, b) => a - b)[10]";
             let median = stage.value(source).await;
-            assert!(median.as_f64().is_some_and(|median| median < 5.0), "{median}");
+            assert!(median.as_f64().is_some_and(|median| median < 250.0), "{median}");
             assert!(stage.noted("started") <= starts + 1, "{}", stage.notes());
             // Two starts for each attempt: the second with the other kind of protocol revision.
             assert!(starts <= 10, "{}", stage.notes());

@@ -210,12 +210,13 @@ async fn the_operator_switches_questions_off() {
 /// Over pipes a server does not say for which call it asks. If it could be a call of another run, no user is asked.
 #[tokio::test]
 async fn a_question_that_could_be_of_another_run_is_refused() {
-    let stage = stage(WAYS[0]);
-    let waiting = stage.executor.start("return await tools.faulty.slow({ ms: 900 })");
+    let stage = stage_with(WAYS[0], |server| server.call_timeout(Duration::from_secs(60)));
+    let waiting = stage.executor.start("return await tools.faulty.slow({ ms: 50_000 })");
     crate::support::wait_until(|| stage.noted("executed slow") == 1).await;
     let script = asking("elicitation/create", &form());
     let answer = stage.value(script.elicitor(|_request| async { ElicitationAnswer::Decline })).await;
     assert!(answer["error"]["message"].as_str().unwrap().contains("several runs"), "{answer}");
+    waiting.cancel();
     waiting.await.unwrap();
     stage.close().await;
 }

@@ -12,7 +12,9 @@ use crate::support::chaos::Stage;
 /// The answers that the server got, by the id of its request.
 fn answers(stage: &Stage) -> Vec<Value> {
     let notes = stage.notes();
-    let answers = notes.lines().filter_map(|line| line.strip_prefix("answered "));
+    // The last line may not be complete yet.
+    let lines = notes.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
+    let answers = lines.filter_map(|line| line.strip_prefix("answered "));
     answers.map(|answer| serde_json::from_str(answer).unwrap()).collect()
 }
 

@@ -268,7 +268,7 @@ async fn the_end_of_a_run_cancels_its_tasks() {
     for way in WAYS {
         let stage = stage(way);
         stage.call("tools.faulty.echo({})").await;
-        let limits = Limits { wall_time: Duration::from_secs(1), ..Limits::default() };
+        let limits = Limits { wall_time: Duration::from_secs(3), ..Limits::default() };
         let script = Script::typescript(format!("await {}", target(&json!({ "polls": 1_000_000 }))));
         let result = stage.executor.run(script.limits(limits)).await.unwrap();
         assert_eq!(result.error().unwrap().code, ErrorCode::Timeout, "{way:?}: {}", result.to_json());
@@ -285,8 +285,8 @@ async fn a_call_that_its_script_ends_cancels_its_task() {
         let arguments = json!({ "polls": 1_000_000, "interval": 0 });
         let source = format!(
             "const ending = new AbortController();
-             setTimeout(() => ending.abort('ended'), 1000);
-             const ends = [{{ timeoutMs: 1000 }}, {{ signal: ending.signal }}];
+             setTimeout(() => ending.abort('ended'), 2000);
+             const ends = [{{ timeoutMs: 2000 }}, {{ signal: ending.signal }}];
              const calls = ends.map((end) => tools.faulty.target({arguments}, end));
              return await Promise.all(calls.map((call) => call.catch((error) => error.code ?? error)))"
         );

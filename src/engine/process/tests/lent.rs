@@ -241,7 +241,14 @@ async fn a_worker_does_nothing_after_its_last_run() {
         executor.send(&start()).await;
         let FromWorker::Surveyed { .. } = executor.receive(RUN).await else { panic!("no survey") };
         executor.send_in_run(RUN, &ToWorker::Proceed).await;
-        let FromWorker::Done(_) = executor.receive(RUN).await else { panic!("it has not ended") };
+        // It reports in between what it does if that takes long, as on a busy machine.
+        loop {
+            match executor.receive(RUN).await {
+                FromWorker::Waiting { .. } | FromWorker::Computing => {}
+                FromWorker::Done(_) => break,
+                _ => panic!("it has not ended"),
+            }
+        }
         assert!(executor.decoder.is_empty(), "it says more");
         // Nor does it begin what comes: it ends.
         executor.send(&start()).await;

@@ -21,7 +21,7 @@ use crate::engine::process::forks::{self, ForkReport, REQUEST};
 const TICK: Duration = Duration::from_millis(20);
 
 /// Maximum time in which a fork server forks: it has nothing else to do.
-const MAX_FORK: Duration = Duration::from_secs(2);
+const MAX_FORK: Duration = Duration::from_secs(5);
 
 /// Maximum time in which it makes its instance. Machine code that is in no cache is compiled first.
 const MAX_WARM_UP: Duration = Duration::from_secs(120);

@@ -29,8 +29,9 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) const MAX_PAUSE: Duration = Duration::from_secs(10);
 
-/// Maximum wait for the exit status of a worker that has closed its connection.
-const STATUS_TRIES: u32 = 50;
+/// Maximum wait for the exit status of a worker that has closed its connection, which its fork server reports late on a
+/// busy machine. The code of the run's error depends on it.
+const STATUS_TRIES: u32 = 500;
 const STATUS_PAUSE: Duration = Duration::from_millis(2);
 
 /// Maximum wait for the first message of a worker elsewhere. While all workers there are lent, it sends none before it
@@ -115,6 +116,8 @@ impl WorkerProcess {
 
     /// The exit status of a worker that has closed its connection, if it ends soon.
     pub(in crate::engine::process) async fn ended(&mut self) -> Option<ExitStatus> {
+        // There is none of a worker elsewhere.
+        self.child.as_ref()?;
         for _ in 0..STATUS_TRIES {
             if let Some(status) = self.status() {
                 return Some(status);

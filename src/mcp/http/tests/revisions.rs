@@ -90,7 +90,7 @@ async fn messages_of_the_older_transport_stay_within_the_origin() {
     if let McpTransport::Http(http) = &mut server.transport {
         http.kind = HttpKind::Sse;
     }
-    let error = connect(&server).await.0.err().unwrap();
+    let error = connect(&server, DEADLINES).await.0.err().unwrap();
     assert!(error.message.contains("another origin"), "{}", error.message);
     assert!(other.asked.lock().is_empty());
 }
@@ -111,7 +111,7 @@ async fn a_newer_server_is_spoken_to_in_its_revision() {
         json_body(&mut stream, &body.to_string()).await;
     })
     .await;
-    let (wire, _state) = transport(&McpServer::http("s", fake.url.clone()));
+    let (wire, _state) = transport(&McpServer::http("s", fake.url.clone()), DEADLINES).unwrap();
     let lifecycle = rmcp::service::ClientLifecycleMode::Auto {
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         legacy_version: None,
@@ -153,7 +153,7 @@ async fn an_older_server_refuses_discovery_in_any_way_and_is_still_connected() {
             }
         })
         .await;
-        let (wire, _state) = transport(&McpServer::http("s", fake.url.clone()));
+        let (wire, _state) = transport(&McpServer::http("s", fake.url.clone()), DEADLINES).unwrap();
         let lifecycle = rmcp::service::ClientLifecycleMode::Auto {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
             legacy_version: None,

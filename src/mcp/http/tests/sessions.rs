@@ -11,7 +11,7 @@ async fn up_225_session_ids_that_are_none_are_refused() {
             async move { respond(&mut stream, "200 OK", &headers, &initialized(&asked)).await }
         })
         .await;
-        let (running, _state) = connect(&McpServer::http("s", fake.url.clone())).await;
+        let (running, _state) = connect(&McpServer::http("s", fake.url.clone()), DEADLINES).await;
         assert!(running.is_err(), "{shown}");
     }
 }

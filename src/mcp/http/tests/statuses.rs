@@ -82,7 +82,7 @@ async fn up_221_credentials_do_not_cross_origins() {
         })
         .await;
         let server = McpServer::http("s", fake.url.clone()).header("Authorization", "Bearer secret");
-        let error = connect(&server).await.0.err().unwrap();
+        let error = connect(&server, DEADLINES).await.0.err().unwrap();
         assert_eq!(error.code, ToolErrorCode::UpstreamProtocol, "{status}");
         assert!(error.message.contains("redirects to"), "{status}: {}", error.message);
         assert!(!error.message.contains("secret"), "{}", error.message);

@@ -328,7 +328,7 @@ fn what_could_not_be_written_is_reported_in_the_trail() {
 }
 
 fn eventually(holds: impl Fn() -> bool) {
-    for _ in 0..1_000 {
+    for _ in 0..12_000 {
         if holds() {
             return;
         }

@@ -1,6 +1,7 @@
 //! Attacks on memory.
 
 use super::*;
+use crate::support::in_its_own_process;
 
 #[test]
 fn jm_027_string_doubling() {
@@ -171,8 +172,7 @@ fn jm_051_host_works_under_an_exhausted_budget() {
     assert_eq!(value[2], 36, "{report:#}");
 }
 
-#[tokio::test]
-async fn jm_052_memory_returns() {
+async fn memory_returns() {
     let (executor, _) = executor();
     let limits = Limits { memory_bytes: 16 << 20, ..DEFAULT };
     let resident = || {
@@ -190,4 +190,10 @@ async fn jm_052_memory_returns() {
     }
     let grown = resident() / after_warm_up;
     assert!(grown < 1.5, "resident memory grew by {grown}");
+}
+
+/// Alone, because the memory is that of a process.
+#[test]
+fn jm_052_memory_returns() {
+    in_its_own_process(module_path!(), "jm_052_memory_returns", memory_returns());
 }

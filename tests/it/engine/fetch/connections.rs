@@ -99,7 +99,8 @@ async fn thousands_of_requests_at_once_have_few_connections() {
     let executor = executor(&["127.0.0.1"]);
     let limits = Limits {
         tool_calls: 0,
-        wall_time: Duration::from_secs(60),
+        wall_time: Duration::from_secs(300),
+        cpu_time: Duration::from_secs(300),
         // All of them are in flight at once.
         memory_bytes: 256 << 20,
         ..Limits::default()

@@ -49,7 +49,7 @@ async fn a_waiting_listener_is_told_of_the_end() {
         let result = executor.run(script).await.unwrap();
         assert_eq!(result.error().map(|error| error.code), Some(ErrorCode::Timeout), "{}", result.to_json());
         for language in [cx::Language::Python, cx::Language::TypeScript] {
-            assert_eq!(executor.pool_stats(language).hung, 0);
+            crate::support::wait_until(|| executor.pool_stats(language).hung == 0).await;
         }
     }
 }

@@ -168,7 +168,7 @@ async fn pc_109_no_time_at_all() {
         let refused = executor.run(Script::python("1").limits(limits)).await;
         assert!(matches!(refused, Err(Error::InvalidOptions { .. })), "{refused:?}");
     }
-    let limits = Limits { cpu_time: Duration::from_millis(100), ..within(10_000) };
+    let limits = Limits { cpu_time: Duration::from_millis(100), ..within(60_000) };
     violated("sum(i * i for i in range(10 ** 9))", limits, ErrorCode::CpuLimit).await;
 }
 
@@ -191,7 +191,7 @@ async fn pc_110_deadlines_under_load() {
         assert!(took >= Duration::from_secs(2), "{took:?}");
         stopwatch.promise_of(took, Duration::from_secs(2) + LATE, "a deadline under load");
     }
-    assert_eq!(executor.pool_stats(cx::Language::Python).hung, 0);
+    wait_until(|| executor.pool_stats(cx::Language::Python).hung == 0).await;
 }
 
 /// Nothing is compiled for a run.

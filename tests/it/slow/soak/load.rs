@@ -121,11 +121,13 @@ impl Soak {
             self.end_one();
         }
         let health = self.client.wait_for_health(|health| {
-            health["connectionPool"]["active"] == 0 && health["connectionPool"]["waiting"] == 0
+            let pool = &health["connectionPool"];
+            let none_is_lost = |language: &str| health["engines"][language]["lost"] == 0;
+            pool["active"] == 0
+                && pool["waiting"] == 0
+                && none_is_lost("typescript")
+                && none_is_lost("python")
         });
-        for language in ["typescript", "python"] {
-            assert_eq!(health["engines"][language]["lost"], 0, "{health:#}");
-        }
         assert_eq!(health["healthy"], true, "{health:#}");
         let seen = self.client.take_seen();
         assert!(seen.is_empty(), "an answer to a call that was cancelled: {seen:?}");

@@ -50,7 +50,7 @@ fn ld_240_runs_that_are_stopped_while_they_wait_leave_nothing_open() {
 #[test]
 fn ld_247_a_hung_worker_and_load_in_both_languages() {
     let mut client = Client::plain();
-    let wedged = client.call(TYPESCRIPT, json!({ "code": WEDGE, "timeoutMs": 300 }));
+    let wedged = client.call(TYPESCRIPT, json!({ "code": WEDGE, "timeoutMs": 2_000 }));
     assert!(failed(&wedged, "TIMEOUT"), "{wedged:#}");
     assert_eq!(client.health()["engines"]["typescript"]["lost"], 1);
     for number in 0..50_u64 {

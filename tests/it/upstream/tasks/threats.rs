@@ -21,13 +21,13 @@ async fn v_628_tasks_are_asked_about_at_a_bounded_pace() {
         let arguments = json!({ "interval": interval, "says": "done" });
         stage.call(&target(&arguments)).await.returned("done");
     }
-    // One that never ends is asked about some fifteen times in the time of its call.
+    // One that never ends is asked about some thirty times in the time of its call.
     let endless = json!({ "interval": 0, "polls": 1_000_000 });
     stage.call(&target(&endless)).await.failed("TOOL_TIMEOUT", &[]);
     // What was asked before is noted by then.
     wait_until(|| stage.noted("tasks/cancel") == 1).await;
     let asked = stage.noted("tasks/get");
-    assert!(asked < 60, "it was asked about {asked} times");
+    assert!(asked < 120, "it was asked about {asked} times");
     // The call is over before the pause is.
     let forever = json!({ "interval": 9_223_372_036_854_775_808_u64 });
     stage.call(&target(&forever)).await.failed("TOOL_TIMEOUT", &["whether the call took effect is unknown"]);
