@@ -343,13 +343,15 @@ impl ServerRequest {
 }
 
 /// The options with which a [`ServerRequest`] is sent.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct RequestContext {
     /// As [`ToolRequest::deadline`].
     pub deadline: Instant,
     /// As [`ToolRequest::cancel`].
     pub cancel: CancellationToken,
+    /// As [`ToolRequest::on_elicitation`]. A server may ask before it gives the contents of a resource or a prompt.
+    pub on_elicitation: Option<ElicitationHandler>,
     /// As [`ToolRequest::trace`].
     pub trace: Option<TraceContext>,
     /// As [`ToolRequest::sent`].
@@ -357,9 +359,16 @@ pub struct RequestContext {
 }
 
 impl RequestContext {
-    /// A request without cancellation and trace; both can be set.
+    /// A request without cancellation, elicitation handler and trace; all three can be set.
     pub fn new(deadline: Instant) -> Self {
-        Self { deadline, cancel: CancellationToken::new(), trace: None, sent: None }
+        let cancel = CancellationToken::new();
+        Self { deadline, cancel, on_elicitation: None, trace: None, sent: None }
+    }
+}
+
+impl fmt::Debug for RequestContext {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("RequestContext").field("deadline", &self.deadline).finish_non_exhaustive()
     }
 }
 
