@@ -15,7 +15,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::answers::RequestTrace;
 use super::connection::{CallFailure, Connection};
 use super::errors;
-use super::followed::{Added, MAX_SUBSCRIBERS};
+use super::followed::{Added, MAX_RESOURCES};
 use crate::json::Json;
 use crate::tools::{ResourceUpdates, ToolError, ToolErrorCode};
 
@@ -42,8 +42,11 @@ impl Connection {
         let followed = self.notifications.followed();
         let _in_order = followed.asking.lock().await;
         let Some(Added { is_confirmed, over }) = followed.add(uri, &updates) else {
-            let message =
-                format!("server `{}` has {MAX_SUBSCRIBERS} subscriptions, the most at once", self.server);
+            let message = format!(
+                "clients are subscribed to {MAX_RESOURCES} resources of server `{}`, the most at once; end another \
+                 subscription first",
+                self.server
+            );
             let error = ToolError::new(ToolErrorCode::RateLimited, message);
             return Err(CallFailure { error, is_unsent: false, is_limited: true });
         };

@@ -9,8 +9,12 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::tools::ResourceUpdates;
 
-/// Maximum number of subscriptions over one connection.
-pub(super) const MAX_SUBSCRIBERS: usize = 256;
+/// Maximum number of resources that are followed over one connection: the server has a subscription for each.
+pub(super) const MAX_RESOURCES: usize = 256;
+
+/// Maximum number of subscribers of one resource. They cost the server nothing, and each client has few, so that no
+/// client can take those of others.
+const MAX_SUBSCRIBERS: usize = 4_096;
 
 /// The subscriptions over one connection.
 #[derive(Default)]
@@ -61,11 +65,14 @@ impl FollowedResources {
         self.by_uri.lock().is_empty()
     }
 
-    /// Adds a subscriber; `None` if there are too many.
+    /// Adds a subscriber; `None` if there are too many, or it is the first one of a resource too many.
     pub(super) fn add(&self, uri: &str, updates: &ResourceUpdates) -> Option<Added> {
         let mut by_uri = self.by_uri.lock();
-        let count: usize = by_uri.values().map(|followed| followed.subscribers.len()).sum();
-        if count >= MAX_SUBSCRIBERS {
+        let has_room = match by_uri.get(uri) {
+            Some(followed) => followed.subscribers.len() < MAX_SUBSCRIBERS,
+            None => by_uri.len() < MAX_RESOURCES,
+        };
+        if !has_room {
             return None;
         }
         let followed = by_uri.entry(uri.to_owned()).or_default();

@@ -36,16 +36,29 @@ fn a_change_is_reported_to_the_subscribers_of_its_resource() {
 }
 
 #[test]
-fn the_subscriptions_of_a_connection_are_bounded() {
+fn the_resources_that_are_followed_over_a_connection_are_bounded() {
     let followed = FollowedResources::default();
-    let channels: Vec<_> = (0..MAX_SUBSCRIBERS).map(|_| ResourceUpdates::channel()).collect();
+    let channels: Vec<_> = (0..MAX_RESOURCES).map(|_| ResourceUpdates::channel()).collect();
     for (number, (updates, _)) in channels.iter().enumerate() {
         assert!(followed.add(&format!("ui://{number}"), updates).is_some());
     }
     let (more, _of_more) = ResourceUpdates::channel();
-    assert!(followed.add("ui://0", &more).is_none());
+    assert!(followed.add("ui://more", &more).is_none());
     followed.remove("ui://0", &channels[0].0);
-    assert!(followed.add("ui://0", &more).is_some());
+    assert!(followed.add("ui://more", &more).is_some());
+}
+
+/// Threat 713.
+#[test]
+fn v_713_many_subscribers_of_one_resource_take_none_of_another_client() {
+    let followed = FollowedResources::default();
+    let (updates, _of_updates) = ResourceUpdates::channel();
+    // Four clients with 64 subscriptions each had all of a connection.
+    for _ in 0..MAX_SUBSCRIBERS {
+        assert!(followed.add("ui://a", &updates).is_some());
+    }
+    assert!(followed.add("ui://a", &updates).is_none(), "those of one resource are bounded too");
+    assert!(followed.add("ui://b", &updates).is_some());
 }
 
 #[test]
