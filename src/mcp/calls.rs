@@ -108,7 +108,8 @@ impl UpstreamServer {
                         return Ok((answer, problem));
                     }
                     ServerRequest::Subscribe { uri, updates } => {
-                        return Ok((connection.follow(uri, updates.clone(), trace).await?, None));
+                        let (updates, time) = (updates.clone(), server.settings.call_timeout);
+                        return Ok((connection.follow(uri, updates, trace, time).await?, None));
                     }
                     ServerRequest::GetPrompt { .. } => {
                         return Ok((

@@ -1,10 +1,12 @@
 //! The subscriptions to resources of a server, over one connection. `follow.rs` has the requests for them.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::tools::ResourceUpdates;
@@ -20,8 +22,30 @@ const MAX_SUBSCRIBERS: usize = 4_096;
 #[derive(Default)]
 pub(crate) struct FollowedResources {
     by_uri: Mutex<HashMap<String, Followed>>,
-    /// Held while the server is asked, so that it gets the requests for one resource in the order of the changes here.
-    pub(super) asking: tokio::sync::Mutex<()>,
+    /// The resources about which the server is asked, or will be.
+    turns: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+/// The turn to ask the server about one resource: it gets the requests for each in the order of the changes here. What
+/// it does not answer about one resource delays nothing for another.
+pub(super) struct Turn<'a> {
+    followed: &'a FollowedResources,
+    uri: &'a str,
+    lock: Option<Arc<tokio::sync::Mutex<()>>>,
+    /// `None` while others have the turn.
+    guard: Option<OwnedMutexGuard<()>>,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.guard = None;
+        // Under the lock under which all turns of a resource begin, so that the last one removes it.
+        let mut turns = self.followed.turns.lock();
+        self.lock = None;
+        if turns.get(self.uri).is_some_and(|lock| Arc::strong_count(lock) == 1) {
+            turns.remove(self.uri);
+        }
+    }
 }
 
 /// A resource with subscribers.
@@ -59,6 +83,14 @@ impl FollowedResources {
         if let Some(followed) = self.by_uri.lock().get(&uri) {
             followed.subscribers.iter().for_each(ResourceUpdates::report);
         }
+    }
+
+    /// Waits for the turn to ask the server about a resource.
+    pub(super) async fn turn<'a>(&'a self, uri: &'a str) -> Turn<'a> {
+        let lock = Arc::clone(self.turns.lock().entry(uri.to_owned()).or_default());
+        let mut turn = Turn { followed: self, uri, lock: Some(Arc::clone(&lock)), guard: None };
+        turn.guard = Some(lock.lock_owned().await);
+        turn
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -92,6 +92,9 @@ impl Server {
             }
             "resources/subscribe" | "resources/unsubscribe" if self.options.is("apps") => {
                 self.options.note(&format!("{method} {}", parameters["uri"]));
+                if self.options.variant == "silent" {
+                    return;
+                }
                 sink.send(&result(id, json!({})))
             }
             "subscriptions/listen" if self.options.is("apps") => {

@@ -71,3 +71,23 @@ fn a_subscription_that_the_server_has_ended_is_over_for_all() {
     followed.end("ui://a");
     assert!(added.over.is_cancelled() && followed.is_empty());
 }
+
+/// Threat 712.
+#[tokio::test]
+async fn v_712_a_turn_for_one_resource_is_no_turn_for_another() {
+    let followed = FollowedResources::default();
+    let first = followed.turn("ui://a").await;
+    let mut second = Box::pin(followed.turn("ui://a"));
+    assert!(futures::poll!(second.as_mut()).is_pending(), "the first one is not over");
+    drop(followed.turn("ui://b").await);
+    // One that is given up while it waits leaves nothing behind, whatever ends first.
+    let given_up = {
+        let mut given_up = Box::pin(followed.turn("ui://a"));
+        assert!(futures::poll!(given_up.as_mut()).is_pending());
+        given_up
+    };
+    drop(first);
+    drop(second.await);
+    drop(given_up);
+    assert!(followed.turns.lock().is_empty());
+}
