@@ -112,10 +112,8 @@ impl UpstreamServer {
                         return Ok((connection.follow(uri, updates, trace, time).await?, None));
                     }
                     ServerRequest::GetPrompt { .. } => {
-                        return Ok((
-                            connection.request_for(method, request.parameters(), &caller).await?,
-                            None,
-                        ));
+                        let answer = connection.request_for(method, request.parameters(), &caller).await?;
+                        return Ok((answer, None));
                     }
                 };
                 server.note_list_problem(&connection);
