@@ -52,8 +52,7 @@ pub(crate) struct CallFailure {
     pub(crate) error: ToolError,
     /// Whether no part of it has left this process, so that it can safely be sent again.
     pub(crate) is_unsent: bool,
-    /// Whether the server only limits how often it is asked, or has not answered a subscription. This is no failure of
-    /// it.
+    /// Whether the server only limits how often it is asked, or a subscription has failed. This is no failure of it.
     pub(crate) is_limited: bool,
 }
 

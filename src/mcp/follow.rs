@@ -31,8 +31,8 @@ impl Connection {
     /// Subscribes to a resource. Each change that the server announces is reported until the subscriber is gone, or the
     /// connection or the subscription is over.
     ///
-    /// A server that does not answer in time may well answer calls, so this is no failure of it: clients that subscribe
-    /// must not open its circuit for the calls of others.
+    /// A server that does not answer in time, or not as it should, may well answer calls, so that only the end of the
+    /// connection is a failure of it: clients that subscribe must not open its circuit for the calls of others.
     pub(crate) async fn follow(
         self: &Arc<Self>,
         uri: &str,
@@ -44,15 +44,14 @@ impl Connection {
             return Err(CallFailure::after_sending(announces_none(&self.server)));
         }
         let time = ANSWER_TIME.min(call_timeout);
-        match timeout(time, self.follow_in_turn(uri, updates, trace)).await {
-            Ok(followed) => followed,
-            Err(_elapsed) => {
-                let (server, time) = (&self.server, time.as_millis());
-                let message = format!("server `{server}` has not answered a subscription within {time} ms");
-                let error = ToolError::new(ToolErrorCode::ToolTimeout, message);
-                Err(CallFailure { error, is_unsent: false, is_limited: true })
-            }
-        }
+        let followed = timeout(time, self.follow_in_turn(uri, updates, trace)).await;
+        let followed = followed.unwrap_or_else(|_elapsed| {
+            let (server, time) = (&self.server, time.as_millis());
+            let message = format!("server `{server}` has not answered a subscription within {time} ms");
+            Err(CallFailure::after_sending(ToolError::new(ToolErrorCode::ToolTimeout, message)))
+        });
+        followed
+            .map_err(|failure| CallFailure { is_limited: failure.is_limited || self.is_alive(), ..failure })
     }
 
     async fn follow_in_turn(

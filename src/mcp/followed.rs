@@ -38,10 +38,10 @@ pub(super) struct Turn<'a> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.guard = None;
+        drop(self.guard.take());
         // Under the lock under which all turns of a resource begin, so that the last one removes it.
         let mut turns = self.followed.turns.lock();
-        self.lock = None;
+        drop(self.lock.take());
         if turns.get(self.uri).is_some_and(|lock| Arc::strong_count(lock) == 1) {
             turns.remove(self.uri);
         }
