@@ -85,6 +85,27 @@ pub(crate) fn call_request(
     ClientRequest::CallToolRequest(request)
 }
 
+/// A request other than a call, for `caller`, whom the server may ask before it answers. `more` is as in
+/// [`call_request`].
+pub(crate) fn request_for(
+    method: &str,
+    mut parameters: JsonObject,
+    caller: Arc<Caller>,
+    more: Option<(InputResponses, Option<String>)>,
+) -> ClientRequest {
+    if let Some((responses, state)) = more {
+        if !responses.is_empty() {
+            parameters.insert("inputResponses".to_owned(), json!(responses));
+        }
+        if let Some(state) = state {
+            parameters.insert("requestState".to_owned(), Value::from(state));
+        }
+    }
+    let mut request = CustomRequest::new(method, Some(Value::Object(parameters)));
+    request.extensions.insert(caller);
+    ClientRequest::CustomRequest(request)
+}
+
 /// A request to make a task of a call, which the server is asked to keep for this long.
 pub(crate) fn task_request(
     tool: &str,

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use serde_json::Value;
 use tokio::time::timeout_at;
 use tokio_util::sync::CancellationToken;
 
@@ -90,28 +89,31 @@ impl UpstreamServer {
         request: ServerRequest,
         context: RequestContext,
     ) -> Result<Json, ToolError> {
-        let RequestContext { deadline, cancel, trace, sent } = context;
+        let RequestContext { deadline, cancel, on_elicitation, trace, sent } = context;
         let trace = RequestTrace { context: trace, sent };
+        let method: Arc<str> = Arc::from(request.method());
+        let (caller, _over) = Caller::new(&self.name, &method, on_elicitation, trace);
+        let patience = Arc::clone(&caller.patience);
         let server = Arc::clone(&self);
         let work = move |connection: Arc<Connection>| {
-            let (server, request, trace) = (Arc::clone(&server), request.clone(), trace.clone());
+            let (server, request, caller) = (Arc::clone(&server), request.clone(), Arc::clone(&caller));
             async move {
-                let method = request.method();
+                let (method, trace) = (request.method(), &caller.trace);
                 let listed = match &request {
-                    ServerRequest::ListResources => connection.list_resources(&trace).await?,
-                    ServerRequest::ListPrompts => connection.list_all(method, "prompts", &trace).await?,
+                    ServerRequest::ListResources => connection.list_resources(trace).await?,
+                    ServerRequest::ListPrompts => connection.list_all(method, "prompts", trace).await?,
                     ServerRequest::ReadResource { uri } => {
-                        let parameters = Value::Object(request.parameters());
-                        let answer = connection.request(method, parameters, &trace).await?;
-                        let problem = connection.skill_problem(uri, &answer, &trace).await;
+                        let answer = connection.request_for(method, request.parameters(), &caller).await?;
+                        let problem = connection.skill_problem(uri, &answer, trace).await;
                         return Ok((answer, problem));
                     }
                     ServerRequest::Subscribe { uri, updates } => {
-                        return Ok((connection.follow(uri, updates.clone(), &trace).await?, None));
+                        let (updates, time) = (updates.clone(), server.settings.call_timeout);
+                        return Ok((connection.follow(uri, updates, trace, time).await?, None));
                     }
                     ServerRequest::GetPrompt { .. } => {
-                        let parameters = Value::Object(request.parameters());
-                        return Ok((connection.request(method, parameters, &trace).await?, None));
+                        let answer = connection.request_for(method, request.parameters(), &caller).await?;
+                        return Ok((answer, None));
                     }
                 };
                 server.note_list_problem(&connection);
@@ -121,7 +123,7 @@ impl UpstreamServer {
         };
         // A skill that differs from the listed one is not a failure of the server, which has answered: calls of other
         // clients continue.
-        match self.exchange(deadline, cancel, &Patience::default(), work).await? {
+        match self.exchange(deadline, cancel, &patience, work).await? {
             (answer, None) => Ok(answer),
             (_, Some(problem)) => Err(errors::other_skill(&self.name, &problem)),
         }

@@ -6,12 +6,11 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rmcp::model::{
-    CancelledNotification, CancelledNotificationParam, ClientRequest, CustomRequest, JsonObject,
-    ProtocolVersion, RequestId, RequestMetaObject, SubscriptionFilter, TASKS_EXTENSION_ID,
+    CancelledNotification, CancelledNotificationParam, ClientRequest, JsonObject, ProtocolVersion, RequestId,
+    RequestMetaObject, SubscriptionFilter, TASKS_EXTENSION_ID,
 };
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use rmcp::{Peer, RoleClient};
-use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -29,7 +28,7 @@ use super::skills::SkillFiles;
 use super::task_making::TaskMaking;
 use super::task_state::{TaskState, TaskTools};
 use crate::conventions;
-use crate::json::{self, Json};
+use crate::json::Json;
 use crate::tools::{ProgressListener, SentRequest, ServerFailureKind, ToolError, ToolErrorCode, ToolResult};
 
 /// How long a failed request waits for the reason why the connection ended.
@@ -53,7 +52,7 @@ pub(crate) struct CallFailure {
     pub(crate) error: ToolError,
     /// Whether no part of it has left this process, so that it can safely be sent again.
     pub(crate) is_unsent: bool,
-    /// Whether the server only limits how often it is asked, which is no failure of it.
+    /// Whether the server only limits how often it is asked, or a subscription has failed. This is no failure of it.
     pub(crate) is_limited: bool,
 }
 
@@ -306,48 +305,6 @@ impl Connection {
         let is_unsent = matches!(error, ServiceError::TransportSend(_)) && is_first;
         let meanwhile = "the call was running; whether it took effect is unknown";
         CallFailure { error: self.lost(error, meanwhile).await, is_unsent, is_limited: false }
-    }
-
-    /// Sends any other request once and returns its result unchanged. Dropping the future tells the
-    /// server that the request is cancelled.
-    pub(crate) async fn request(
-        &self,
-        method: &str,
-        parameters: Value,
-        trace: &RequestTrace,
-    ) -> Result<Json, CallFailure> {
-        let text = self.request_text(method, parameters, trace).await?;
-        let failed = CallFailure::after_sending;
-        let unreadable = |problem: &str| failed(errors::unreadable(&self.server, problem));
-        let mut asks = false;
-        json::each_field(&text, |field, value| {
-            asks |= field == "resultType" && value.get() == "\"input_required\"";
-        })
-        .map_err(|error| unreadable(&error.to_string()))?;
-        if asks {
-            return Err(unreadable("it asks for input, which cx gives in calls of tools only"));
-        }
-        Json::parse(&text).map_err(|error| unreadable(&error.to_string()))
-    }
-
-    pub(crate) async fn request_text(
-        &self,
-        method: &str,
-        parameters: Value,
-        trace: &RequestTrace,
-    ) -> Result<String, CallFailure> {
-        let request = ClientRequest::CustomRequest(CustomRequest::new(method, Some(parameters)));
-        let result = match self.exchange(request, None, trace, None).await {
-            Ok(text) => Ok(text),
-            Err(ServiceError::McpError(error)) => Err(errors::call_error(&self.server, method, &error)),
-            Err(error) => {
-                let is_unsent = matches!(error, ServiceError::TransportSend(_));
-                let error = self.lost(error, "it was asked").await;
-                return Err(CallFailure { error, is_unsent, is_limited: false });
-            }
-        };
-        self.has_answered.store(true, Ordering::Relaxed);
-        result.map_err(CallFailure::after_sending)
     }
 
     /// Sends a request whose answer passes through rmcp as text, and returns the text.

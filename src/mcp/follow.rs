@@ -15,12 +15,12 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::answers::RequestTrace;
 use super::connection::{CallFailure, Connection};
 use super::errors;
-use super::followed::{Added, MAX_SUBSCRIBERS};
+use super::followed::{Added, MAX_RESOURCES};
 use crate::json::Json;
 use crate::tools::{ResourceUpdates, ToolError, ToolErrorCode};
 
-/// How long the server may take to answer that a subscription is over.
-const UNSUBSCRIBE_TIME: Duration = Duration::from_secs(5);
+/// How long the server may take to answer that a subscription has begun or is over, both of which it only notes.
+const ANSWER_TIME: Duration = Duration::from_secs(5);
 
 impl Connection {
     /// Whether somebody is subscribed to a resource of the server.
@@ -30,20 +30,44 @@ impl Connection {
 
     /// Subscribes to a resource. Each change that the server announces is reported until the subscriber is gone, or the
     /// connection or the subscription is over.
+    ///
+    /// A server that does not answer in time, or not as it should, may well answer calls, so that only the end of the
+    /// connection is a failure of it: clients that subscribe must not open its circuit for the calls of others.
     pub(crate) async fn follow(
         self: &Arc<Self>,
         uri: &str,
         updates: ResourceUpdates,
         trace: &RequestTrace,
+        call_timeout: Duration,
     ) -> Result<Json, CallFailure> {
         if !self.announces_resources() {
             return Err(CallFailure::after_sending(announces_none(&self.server)));
         }
+        let time = ANSWER_TIME.min(call_timeout);
+        let followed = timeout(time, self.follow_in_turn(uri, updates, trace)).await;
+        let followed = followed.unwrap_or_else(|_elapsed| {
+            let (server, time) = (&self.server, time.as_millis());
+            let message = format!("server `{server}` has not answered a subscription within {time} ms");
+            Err(CallFailure::after_sending(ToolError::new(ToolErrorCode::ToolTimeout, message)))
+        });
+        followed
+            .map_err(|failure| CallFailure { is_limited: failure.is_limited || self.is_alive(), ..failure })
+    }
+
+    async fn follow_in_turn(
+        self: &Arc<Self>,
+        uri: &str,
+        updates: ResourceUpdates,
+        trace: &RequestTrace,
+    ) -> Result<Json, CallFailure> {
         let followed = self.notifications.followed();
-        let _in_order = followed.asking.lock().await;
+        let _turn = followed.turn(uri).await;
         let Some(Added { is_confirmed, over }) = followed.add(uri, &updates) else {
-            let message =
-                format!("server `{}` has {MAX_SUBSCRIBERS} subscriptions, the most at once", self.server);
+            let message = format!(
+                "clients are subscribed to {MAX_RESOURCES} resources of server `{}`, the most at once; end another \
+                 subscription first",
+                self.server
+            );
             let error = ToolError::new(ToolErrorCode::RateLimited, message);
             return Err(CallFailure { error, is_unsent: false, is_limited: true });
         };
@@ -119,14 +143,14 @@ impl Connection {
             () = self.over() => {}
         }
         let followed = self.notifications.followed();
-        let _in_order = followed.asking.lock().await;
+        let _turn = followed.turn(&uri).await;
         let was_last = followed.remove(&uri, &updates);
         // If the connection is over, the subscriber is told so by this.
         drop(updates);
         if was_last && !self.is_stateless() && self.is_alive() {
             let trace = RequestTrace::default();
             let request = self.request("resources/unsubscribe", json!({ "uri": uri }), &trace);
-            let _answered_in_time = timeout(UNSUBSCRIBE_TIME, request).await;
+            let _answered_in_time = timeout(ANSWER_TIME, request).await;
         }
     }
 

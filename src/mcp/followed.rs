@@ -1,23 +1,51 @@
 //! The subscriptions to resources of a server, over one connection. `follow.rs` has the requests for them.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::tools::ResourceUpdates;
 
-/// Maximum number of subscriptions over one connection.
-pub(super) const MAX_SUBSCRIBERS: usize = 256;
+/// Maximum number of resources that are followed over one connection: the server has a subscription for each.
+pub(super) const MAX_RESOURCES: usize = 256;
+
+/// Maximum number of subscribers of one resource. They cost the server nothing, and each client has few, so that no
+/// client can take those of others.
+const MAX_SUBSCRIBERS: usize = 4_096;
 
 /// The subscriptions over one connection.
 #[derive(Default)]
 pub(crate) struct FollowedResources {
     by_uri: Mutex<HashMap<String, Followed>>,
-    /// Held while the server is asked, so that it gets the requests for one resource in the order of the changes here.
-    pub(super) asking: tokio::sync::Mutex<()>,
+    /// The resources about which the server is asked, or will be.
+    turns: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+/// The turn to ask the server about one resource: it gets the requests for each in the order of the changes here. What
+/// it does not answer about one resource delays nothing for another.
+pub(super) struct Turn<'a> {
+    followed: &'a FollowedResources,
+    uri: &'a str,
+    lock: Option<Arc<tokio::sync::Mutex<()>>>,
+    /// `None` while others have the turn.
+    guard: Option<OwnedMutexGuard<()>>,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        drop(self.guard.take());
+        // Under the lock under which all turns of a resource begin, so that the last one removes it.
+        let mut turns = self.followed.turns.lock();
+        drop(self.lock.take());
+        if turns.get(self.uri).is_some_and(|lock| Arc::strong_count(lock) == 1) {
+            turns.remove(self.uri);
+        }
+    }
 }
 
 /// A resource with subscribers.
@@ -57,15 +85,26 @@ impl FollowedResources {
         }
     }
 
+    /// Waits for the turn to ask the server about a resource.
+    pub(super) async fn turn<'a>(&'a self, uri: &'a str) -> Turn<'a> {
+        let lock = Arc::clone(self.turns.lock().entry(uri.to_owned()).or_default());
+        let mut turn = Turn { followed: self, uri, lock: Some(Arc::clone(&lock)), guard: None };
+        turn.guard = Some(lock.lock_owned().await);
+        turn
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.by_uri.lock().is_empty()
     }
 
-    /// Adds a subscriber; `None` if there are too many.
+    /// Adds a subscriber; `None` if there are too many, or it is the first one of a resource too many.
     pub(super) fn add(&self, uri: &str, updates: &ResourceUpdates) -> Option<Added> {
         let mut by_uri = self.by_uri.lock();
-        let count: usize = by_uri.values().map(|followed| followed.subscribers.len()).sum();
-        if count >= MAX_SUBSCRIBERS {
+        let has_room = match by_uri.get(uri) {
+            Some(followed) => followed.subscribers.len() < MAX_SUBSCRIBERS,
+            None => by_uri.len() < MAX_RESOURCES,
+        };
+        if !has_room {
             return None;
         }
         let followed = by_uri.entry(uri.to_owned()).or_default();

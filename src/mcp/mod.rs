@@ -37,6 +37,7 @@ mod oauth;
 mod pages;
 mod patience;
 mod questions;
+mod requests;
 mod results;
 mod server;
 mod settings;

@@ -106,6 +106,32 @@ pub(crate) fn call_answer(server: &str, text: &str, is_stateless: bool) -> Resul
     }
 }
 
+/// The input that a server requires before it answers a request other than a call; `None` if this is the answer.
+///
+/// # Errors
+///
+/// If the answer is no object, or asks for something that cannot be read or in another revision.
+pub(crate) fn input_before(
+    server: &str,
+    text: &str,
+    is_stateless: bool,
+) -> Result<Option<RequiredInput>, ToolError> {
+    let read = |text: &str| -> Result<Option<RequiredInput>, serde_json::Error> {
+        let mut asks = false;
+        json::each_field(text, |field, value| {
+            asks |= field == "resultType" && value.get() == "\"input_required\"";
+        })?;
+        match (asks, is_stateless) {
+            (false, _) => Ok(None),
+            (true, true) => required_input(&serde_json::from_str(text)?).map(Some),
+            (true, false) => Err(serde_json::Error::custom(
+                "it asks for input in its answer, which is not of the revision that it speaks",
+            )),
+        }
+    };
+    read(text).map_err(|error| unreadable(server, &error.to_string()))
+}
+
 /// The requests for input in an object, by their keys, within the bounds.
 pub(crate) fn input_requests(all: &RawValue) -> Result<Vec<(String, String)>, serde_json::Error> {
     if all.get().len() > MAX_REQUEST_BYTES {

@@ -1,7 +1,7 @@
 //! Skills that clients can read (SEP-2640): cx's guide, and the user's saved scripts. Each is a
 //! directory of resources below `skill://cx/`. Reading one runs nothing.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use rmcp::model::{
@@ -78,23 +78,41 @@ impl SkillFiles {
 
 /// All skills, cx's guide first. Reads files.
 fn all(executor: &Executor) -> Vec<SkillFiles> {
+    std::iter::once(of_guide()).chain(of_scripts(executor)).collect()
+}
+
+/// The skill of this name. Reads files, and copies those of no other skill: a client may ask for many, one by one.
+fn of_name(executor: &Executor, name: &str) -> Option<SkillFiles> {
+    if name == GUIDE {
+        return Some(of_guide());
+    }
+    let scripts = executor.saved_scripts();
+    scripts.iter().find(|script| script.name == name).map(|script| of_script(script))
+}
+
+fn of_guide() -> SkillFiles {
     let description = "How to write scripts for cx, which call the tools of MCP servers".to_owned();
     let text = format!("{}\n{}", front_matter(GUIDE, &description), guide::GUIDE);
-    let guide =
-        SkillFiles { name: GUIDE.to_owned(), description, files: vec![(SKILL_FILE.to_owned(), text)] };
-    std::iter::once(guide).chain(of_scripts(executor)).collect()
+    SkillFiles { name: GUIDE.to_owned(), description, files: vec![(SKILL_FILE.to_owned(), text)] }
 }
 
 fn of_scripts(executor: &Executor) -> impl Iterator<Item = SkillFiles> {
     let scripts = executor.saved_scripts().into_iter().filter(|script| script.name != GUIDE);
-    scripts.map(|script| {
-        let description = script.description.clone().filter(|text| !text.trim().is_empty());
-        let description = description.unwrap_or_else(|| NO_DESCRIPTION.to_owned());
-        let code_file = code_file(&script);
-        let text = describe(&script, &description, &code_file);
-        let files = vec![(SKILL_FILE.to_owned(), text), (code_file, script.source.clone())];
-        SkillFiles { name: script.name.clone(), description, files }
-    })
+    scripts.map(|script| of_script(&script))
+}
+
+fn of_script(script: &SavedScript) -> SkillFiles {
+    let description = script.description.clone().filter(|text| !text.trim().is_empty());
+    let description = description.unwrap_or_else(|| NO_DESCRIPTION.to_owned());
+    let code_file = code_file(script);
+    let text = describe(script, &description, &code_file);
+    let files = vec![(SKILL_FILE.to_owned(), text), (code_file, script.source.clone())];
+    SkillFiles { name: script.name.clone(), description, files }
+}
+
+/// The name of a skill and of its file, in the URI of a file.
+fn parts(uri: &str) -> Option<(&str, &str)> {
+    uri.strip_prefix(PREFIX)?.split_once('/')
 }
 
 fn code_file(script: &SavedScript) -> String {
@@ -126,12 +144,32 @@ pub(crate) fn digests(executor: &Executor) -> HashMap<String, u64> {
     let mut digests = HashMap::new();
     for skill in all(executor) {
         for (file, text) in &skill.files {
-            let mut hasher = DefaultHasher::new();
-            text.hash(&mut hasher);
-            digests.insert(skill.uri(file), hasher.finish());
+            digests.insert(skill.uri(file), hash(text));
         }
     }
     digests
+}
+
+/// The number of one file among [`digests`]; `None` if there is no such file. Reads files.
+pub(crate) fn digest(executor: &Executor, uri: &str) -> Option<u64> {
+    let (name, file) = parts(uri)?;
+    let skill = of_name(executor, name)?;
+    skill.files.iter().find(|(own, _)| own == file).map(|(_, text)| hash(text))
+}
+
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The addresses of the files of all skills. Reads files.
+pub(crate) fn addresses(executor: &Executor) -> HashSet<String> {
+    let scripts = executor.saved_scripts().into_iter().filter(|script| script.name != GUIDE);
+    let of_scripts = scripts.flat_map(|script| {
+        [SKILL_FILE, &code_file(&script)].map(|file| format!("{PREFIX}{}/{file}", script.name))
+    });
+    of_scripts.chain([format!("{PREFIX}{GUIDE}/{SKILL_FILE}")]).collect()
 }
 
 /// The skills as `skills/list` returns them.
@@ -146,8 +184,8 @@ pub(crate) fn list(executor: &Executor) -> ListSkillsResult {
 ///
 /// If there is no skill at this URI.
 pub(crate) fn get(executor: &Executor, uri: &str) -> Result<GetSkillResult, ErrorData> {
-    let found = all(executor).into_iter().find(|skill| skill.uri(SKILL_FILE) == uri);
-    match found {
+    let name = parts(uri).filter(|(_, file)| *file == SKILL_FILE).map(|(name, _)| name);
+    match name.and_then(|name| of_name(executor, name)) {
         Some(skill) => Ok(GetSkillResult::new(skill.entry()).with_ttl_ms(FRESH_MS)),
         None => {
             let problem = format!("no skill at this address; `skills/list` has all: {uri}");
@@ -190,9 +228,8 @@ pub(crate) fn directory(executor: &Executor, uri: &str) -> Result<ListResourcesR
 ///
 /// If there is no such file.
 pub(crate) fn read(executor: &Executor, uri: &str) -> Result<ReadResourceResult, ErrorData> {
-    let path = uri.strip_prefix(PREFIX).and_then(|path| path.split_once('/'));
-    let found = path.and_then(|(name, file)| {
-        let skill = all(executor).into_iter().find(|skill| skill.name == name)?;
+    let found = parts(uri).and_then(|(name, file)| {
+        let skill = of_name(executor, name)?;
         skill.files.into_iter().find(|(own, _)| own == file)
     });
     let Some((file, text)) = found else {

@@ -4,7 +4,7 @@
 //!
 //! A client can subscribe to what it can read. It is told that a resource has changed, not how.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashSet};
 use std::fmt::Display;
 use std::future::{Future, pending};
 use std::time::Duration;
@@ -79,7 +79,7 @@ impl Changes {
             skills::read(executor, uri)?;
             // Before the digest is taken, so that a change between both is noticed.
             let digests = session.shared.follow_skills();
-            let last = skills::digests(executor).remove(uri);
+            let last = skills::digest(executor, uri);
             return Ok(Self::Skill { digests, uri: uri.to_owned(), last });
         }
         let printed = resources::run_of(uri).and_then(|id| session.yielded.printed(id));
@@ -197,11 +197,10 @@ pub(crate) fn accepted(shared: &Shared, requested: Option<&[String]>) -> Vec<Str
         return Vec::new();
     }
     let has = |scheme: &str| requested.iter().any(|uri| uri.starts_with(scheme));
-    let digests = if has(skills::PREFIX) { skills::digests(&shared.executor) } else { HashMap::new() };
+    let files = if has(skills::PREFIX) { skills::addresses(&shared.executor) } else { HashSet::new() };
     let tools = has(interfaces::SCHEME).then(|| shared.tools());
-    let is_known = |uri: &str| {
-        digests.contains_key(uri) || tools.as_ref().is_some_and(|tools| tools.interface(uri).is_some())
-    };
+    let is_known =
+        |uri: &str| files.contains(uri) || tools.as_ref().is_some_and(|tools| tools.interface(uri).is_some());
     requested.iter().filter(|uri| uri.len() <= MAX_URI_BYTES && is_known(uri)).cloned().collect()
 }
 

@@ -12,6 +12,7 @@ mod private_addresses;
 mod resource_updates;
 mod result;
 mod schema;
+mod server_request;
 mod stored_script;
 mod tool;
 
@@ -42,8 +43,8 @@ pub use approval::{Approval, ApprovalRequest, AskAnnotation, AskReason};
 pub use direct::{DirectTools, ToolMode};
 pub(crate) use dispatch::{INTERFACE_TYPE, INTERFACES, exact_json};
 pub use dispatch::{
-    Progress, ProgressListener, RemoteServer, RequestContext, SentRequest, ServerDetails, ServerRequest,
-    ToolDefinition, ToolDispatcher, ToolList, ToolRequest,
+    Progress, ProgressListener, RemoteServer, RequestContext, SentRequest, ServerDetails, ToolDefinition,
+    ToolDispatcher, ToolList, ToolRequest,
 };
 pub(crate) use elicitation::Elicitor;
 pub use elicitation::{
@@ -57,6 +58,7 @@ pub use resource_updates::ResourceUpdates;
 pub use result::ToolResult;
 pub use rules::ToolRules;
 pub use schema::Schema;
+pub use server_request::ServerRequest;
 pub use skill_pins::SkillChange;
 pub(crate) use stored_script::SCRIPTS_SERVER;
 pub use stored_script::{

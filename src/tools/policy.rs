@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use self::glob::Glob;
 use super::approval::{AskAnnotation, AskReason, Effects};
-use super::dispatch::ServerRequest;
 use super::names::SuggestionBudget;
 use super::private_addresses::PrivateAddresses;
 use super::rules::ToolRules;
+use super::server_request::ServerRequest;
 use super::stored_script::SCRIPTS_SERVER;
 use super::unmatched::{KnownNames, NoServer, UnmatchedPattern};
 use crate::error::{Error, RuleList};

@@ -13,7 +13,7 @@
 //! Events that a test checks afterwards are appended to the notes, a line each: `started PID`,
 //! `initialize`, `list`, `executed TOOL`, `cancelled ID`, `grandchild PID`, `answered JSON`,
 //! `request METHOD PATH`, `elsewhere METHOD authorization=…`, `task JSON`, `tasks/METHOD ID`,
-//! `resources/subscribe URI`, `listening JSON`.
+//! `resources/subscribe URI`, `listening JSON`, `requested NAME`.
 #![expect(
     unsafe_code,
     clippy::exit,
@@ -24,6 +24,8 @@
     reason = "a test's program: it dies in every way there is, and starts processes"
 )]
 
+/// Questions before an answer.
+mod elicits;
 /// Faults of HTTP responses.
 mod faults;
 /// The transports over HTTP.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::elicits;
 use crate::modern_tasks;
 use crate::options::Options;
 use crate::tasks::{self, Tasks};
@@ -82,12 +83,20 @@ impl Server {
                 let key = method.strip_suffix("/list").unwrap();
                 sink.send_text(&tools::other_page(self, id, key))
             }
+            "resources/read" | "prompts/get" if self.options.is("elicits") => {
+                elicits::request(self, id, parameters, sink);
+                Ok(())
+            }
             "resources/read" if self.options.is("apps") => {
                 sink.send_text(&tools::resource(self, id, parameters["uri"].as_str().unwrap_or_default()))
             }
             "resources/subscribe" | "resources/unsubscribe" if self.options.is("apps") => {
                 self.options.note(&format!("{method} {}", parameters["uri"]));
-                sink.send(&result(id, json!({})))
+                if self.options.variant == "silent" {
+                    return;
+                }
+                let answer = if self.options.variant == "nonsense" { json!(5) } else { json!({}) };
+                sink.send(&result(id, answer))
             }
             "subscriptions/listen" if self.options.is("apps") => {
                 let accepted = &parameters["notifications"];
@@ -257,7 +266,7 @@ impl Server {
                 sink.send(&notification("notifications/tools/list_changed", json!({})))?;
                 sink.send(&text_result(id, "added"))
             }
-            "target" if self.options.is("elicits") => self.elicit(id, parameters, sink),
+            "target" if self.options.is("elicits") => elicits::call(self, id, parameters, sink),
             "target" if self.options.is("tasks") && self.options.variant == "modern" => {
                 modern_tasks::create(self, id, parameters, sink)
             }
@@ -318,38 +327,6 @@ impl Server {
             _ => {}
         }
         sink.send(&well)
-    }
-
-    /// The tool `target` of a server that asks the client before it answers: with the request `method` and `params` of
-    /// the arguments, by the revision that the client speaks. The result has the client's answer and its declared
-    /// capabilities.
-    fn elicit(&self, id: &Value, parameters: &Value, sink: &Arc<dyn Sink>) -> std::io::Result<()> {
-        let arguments = &parameters["arguments"];
-        let request = json!({ "method": arguments["method"], "params": arguments["params"] });
-        let capabilities = &parameters["_meta"]["io.modelcontextprotocol/clientCapabilities"];
-        let told = |answer: &Value| {
-            let told = json!({ "answer": answer, "capabilities": capabilities });
-            let content = json!([{ "type": "text", "text": "asked" }]);
-            sink.send(&result(id, json!({ "content": content, "structuredContent": told })))
-        };
-        if self.options.variant == "modern" {
-            let rounds = arguments["rounds"].as_u64().unwrap_or(1);
-            let state = parameters["requestState"].as_str().and_then(|state| state.parse().ok()).unwrap_or(0);
-            if state >= rounds {
-                return told(&parameters["inputResponses"]["question"]);
-            }
-            let asked =
-                json!({ "inputRequests": { "question": request }, "requestState": (state + 1).to_string() });
-            return sink.send(&result_of("input_required", id, asked));
-        }
-        if arguments["first"] == "address" {
-            let elicitations = json!([arguments["params"]]);
-            let message = "an address has to be opened";
-            let error =
-                json!({ "code": -32042, "message": message, "data": { "elicitations": elicitations } });
-            return sink.send(&json!({ "jsonrpc": "2.0", "id": id, "error": error }));
-        }
-        told(&self.question(&json!(format!("question {id}")), &request, sink)?)
     }
 
     /// Sends the client a request with this id, and waits for the answer.

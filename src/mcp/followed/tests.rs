@@ -36,16 +36,29 @@ fn a_change_is_reported_to_the_subscribers_of_its_resource() {
 }
 
 #[test]
-fn the_subscriptions_of_a_connection_are_bounded() {
+fn the_resources_that_are_followed_over_a_connection_are_bounded() {
     let followed = FollowedResources::default();
-    let channels: Vec<_> = (0..MAX_SUBSCRIBERS).map(|_| ResourceUpdates::channel()).collect();
+    let channels: Vec<_> = (0..MAX_RESOURCES).map(|_| ResourceUpdates::channel()).collect();
     for (number, (updates, _)) in channels.iter().enumerate() {
         assert!(followed.add(&format!("ui://{number}"), updates).is_some());
     }
     let (more, _of_more) = ResourceUpdates::channel();
-    assert!(followed.add("ui://0", &more).is_none());
+    assert!(followed.add("ui://more", &more).is_none());
     followed.remove("ui://0", &channels[0].0);
-    assert!(followed.add("ui://0", &more).is_some());
+    assert!(followed.add("ui://more", &more).is_some());
+}
+
+/// Threat 713.
+#[test]
+fn v_713_many_subscribers_of_one_resource_take_none_of_another_client() {
+    let followed = FollowedResources::default();
+    let (updates, _of_updates) = ResourceUpdates::channel();
+    // Four clients with 64 subscriptions each had all of a connection.
+    for _ in 0..MAX_SUBSCRIBERS {
+        assert!(followed.add("ui://a", &updates).is_some());
+    }
+    assert!(followed.add("ui://a", &updates).is_none(), "those of one resource are bounded too");
+    assert!(followed.add("ui://b", &updates).is_some());
 }
 
 #[test]
@@ -57,4 +70,24 @@ fn a_subscription_that_the_server_has_ended_is_over_for_all() {
     assert!(!added.over.is_cancelled());
     followed.end("ui://a");
     assert!(added.over.is_cancelled() && followed.is_empty());
+}
+
+/// Threat 712.
+#[tokio::test]
+async fn v_712_a_turn_for_one_resource_is_no_turn_for_another() {
+    let followed = FollowedResources::default();
+    let first = followed.turn("ui://a").await;
+    let mut second = Box::pin(followed.turn("ui://a"));
+    assert!(futures::poll!(second.as_mut()).is_pending(), "the first one is not over");
+    drop(followed.turn("ui://b").await);
+    // One that is given up while it waits leaves nothing behind, whatever ends first.
+    let given_up = {
+        let mut given_up = Box::pin(followed.turn("ui://a"));
+        assert!(futures::poll!(given_up.as_mut()).is_pending());
+        given_up
+    };
+    drop(first);
+    drop(second.await);
+    drop(given_up);
+    assert!(followed.turns.lock().is_empty());
 }

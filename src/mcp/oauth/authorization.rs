@@ -34,6 +34,11 @@ const ABSENT_TIME: Duration = Duration::from_secs(5);
 /// for each call.
 const BETWEEN_REJECTIONS: Duration = Duration::from_secs(60);
 
+/// How long a token that has just come is used, even if it expires sooner: no authorization server has reason to issue
+/// such a token. Renewing it for each request would be some ten requests each time, also to addresses that the server
+/// names.
+const MIN_USE: Duration = Duration::from_secs(5);
+
 /// The authorization for one server, shared by all its connections. Lives as long as the server's
 /// entry.
 pub(crate) struct Authorization {
@@ -45,6 +50,8 @@ pub(crate) struct Authorization {
     /// Held while tokens are loaded or renewed, so that a hundred concurrent calls renew them once. Callers wait for it
     /// themselves: a call that ends meanwhile leaves nothing behind that waits.
     renewing: Arc<tokio::sync::Mutex<()>>,
+    /// When a new token came last.
+    renewed_at: Mutex<Option<Instant>>,
     /// When a token was renewed last because the server did not accept it.
     rejected: Mutex<Option<Instant>>,
     /// Cancelled when the server shuts down: no renewal starts any more.
@@ -139,6 +146,7 @@ impl Authorization {
             tokens,
             cache: Mutex::default(),
             renewing: Arc::default(),
+            renewed_at: Mutex::default(),
             rejected: Mutex::default(),
             closing: CancellationToken::new(),
         })
@@ -281,7 +289,9 @@ impl Authorization {
     /// The cached state, without loading anything.
     fn cached(&self) -> Cached {
         match &*self.cache.lock() {
-            TokenCache::Token(token, expires) if expires.is_none_or(|at| at > Instant::now() + EARLY) => {
+            TokenCache::Token(token, expires)
+                if expires.is_none_or(|at| at > Instant::now() + EARLY) || self.is_just_renewed() =>
+            {
                 Cached::Token(token.clone())
             }
             TokenCache::Absent(since) if since.elapsed() < ABSENT_TIME => Cached::Absent,
@@ -301,7 +311,9 @@ impl Authorization {
     async fn load(&self) -> Result<Option<Token>, ToolError> {
         let stored = self.stored().await;
         match stored.as_ref().and_then(secret) {
-            Some(secret) if secret.remaining.is_none_or(|remaining| remaining > EARLY) => {
+            Some(secret)
+                if secret.remaining.is_none_or(|remaining| remaining > EARLY) || self.is_just_renewed() =>
+            {
                 Ok(self.store_in_cache(&secret))
             }
             Some(secret) => self.renew_now(Token::new(&secret)).await,
@@ -311,6 +323,16 @@ impl Authorization {
                 Ok(None)
             }
         }
+    }
+
+    /// Whether a new token has come a moment ago, which is used for a while whatever its lifetime is.
+    fn is_just_renewed(&self) -> bool {
+        self.renewed_at.lock().is_some_and(|at| at.elapsed() < MIN_USE)
+    }
+
+    fn store_renewed(&self, secret: &Secret) -> Option<Token> {
+        *self.renewed_at.lock() = Some(Instant::now());
+        self.store_in_cache(secret)
     }
 
     fn store_in_cache(&self, secret: &Secret) -> Option<Token> {
@@ -333,7 +355,7 @@ impl Authorization {
             lock = self.tokens.lock() => lock.map_err(|error| self.not_renewed(&error.into()))?,
         };
         if let Some(secret) = self.renewed_by_others(stale.as_ref()).await {
-            return Ok(self.store_in_cache(&secret));
+            return Ok(self.store_renewed(&secret));
         }
         let lock = Arc::new(lock);
         match timeout(RENEWAL_TIME, self.exchange(&lock)).await {
@@ -344,7 +366,7 @@ impl Authorization {
                 // Another machine with the same home directory may just have used the refresh
                 // token.
                 if let Some(secret) = self.renewed_by_others(stale.as_ref()).await {
-                    return Ok(self.store_in_cache(&secret));
+                    return Ok(self.store_renewed(&secret));
                 }
                 *self.cache.lock() = TokenCache::Absent(Instant::now());
                 return Ok(None);
@@ -358,7 +380,7 @@ impl Authorization {
         let Some(secret) = self.stored().await.as_ref().and_then(secret) else {
             return Err(sign_in(&self.server, ""));
         };
-        Ok(self.store_in_cache(&secret))
+        Ok(self.store_renewed(&secret))
     }
 
     /// The stored token, if it has replaced `stale` and has not expired.

@@ -86,6 +86,7 @@ impl ExecutionContext {
                 };
                 let mut context = RequestContext::new(self.call_deadline());
                 context.cancel = self.cancel.clone();
+                context.on_elicitation.clone_from(&self.on_elicitation);
                 (context.trace, context.sent) = (trace, sent);
                 let value =
                     caught("the server", async { dispatcher.request(name, request, context).await }).await?;

@@ -126,14 +126,26 @@ Object.assign(tools, {
   test_custom_header: ({ region }) => [text(`region=${region}`)],
 });
 
-/** What asks in the stateless revision: the answer of its tool is the question, and the call is repeated. */
+/** The question of the stateless revision for one text: it is an answer, and the request is repeated. */
+function question(message, field) {
+  const requestedSchema = { type: "object", properties: { [field]: { type: "string" } }, required: [field] };
+  const question = { method: "elicitation/create", params: { message, requestedSchema } };
+  return { resultType: "input_required", inputRequests: { question }, requestState: "asked" };
+}
+
+/** What asks in the stateless revision. */
 const asking = {
   test_input_required_result_elicitation: ({ inputResponses }) => {
     const answer = inputResponses?.question;
-    if (answer) return { content: [text(`action=${answer.action}, content=${JSON.stringify(answer.content)}`)] };
-    const requestedSchema = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
-    const question = { method: "elicitation/create", params: { message: "What is your name?", requestedSchema } };
-    return { resultType: "input_required", inputRequests: { question }, requestState: "asked" };
+    if (!answer) return question("What is your name?", "name");
+    return { content: [text(`action=${answer.action}, content=${JSON.stringify(answer.content)}`)] };
+  },
+};
+const askingPrompts = {
+  test_input_required_result_prompt: ({ inputResponses }) => {
+    const answer = inputResponses?.question;
+    if (!answer) return question("What context should the prompt use?", "context");
+    return user(text(`context=${answer.content?.context}`));
   },
 };
 
@@ -204,7 +216,7 @@ const methods = {
   }),
   "server/discover": () => ({
     supportedVersions: ["2026-07-28"],
-    capabilities: { tools: {} },
+    capabilities: { tools: {}, prompts: {} },
     ttlMs: 0,
     cacheScope: "private",
     _meta: { "io.modelcontextprotocol/serverInfo": { name: "fixtures", version: "1" } },
@@ -240,7 +252,10 @@ const methods = {
       arguments: (parameters[name] ?? []).map((name) => ({ name, required: true })),
     })),
   }),
-  "prompts/get": ({ name, arguments: args }) => prompts[name](args ?? {}),
+  "prompts/get": (params) => {
+    const { name, arguments: args } = params;
+    return isStateless && name in askingPrompts ? askingPrompts[name](params) : prompts[name](args ?? {});
+  },
 };
 
 for await (const line of createInterface({ input: process.stdin })) {

@@ -1,6 +1,6 @@
 // Lets the conformance suite speak to cx itself: passes HTTP on to `cx serve --http --mode direct`, and calls the tools
 // of the fixtures what the suite calls them. cx puts a server's name before its tools, and chooses the keys of
-// questions and the addresses of its resources.
+// questions and the addresses of its resources, and gives the prompts of servers to scripts only.
 //
 //   node names.mjs URL [SCRIPT...]
 //
@@ -16,6 +16,25 @@ const OWN = ["executeTypescript", "executePython", "health"];
 const KEYS = { test_input_required_result_elicitation: "user_name" };
 const KEY = "approval";
 
+/** The prompt that asks before it answers. The prompt of cx asks nothing, so a script gets that of the fixtures. */
+const PROMPT = "test_input_required_result_prompt";
+const GET_PROMPT = `return await mcp.getPrompt("fixtures", input.name, input.arguments)`;
+
+/** The message in a line, with the value of the script as the prompt. */
+function asPrompt(line) {
+  const start = line.indexOf("{");
+  if (start < 0) return line;
+  const message = JSON.parse(line.slice(start));
+  const ended = message.result?.structuredContent;
+  if (ended?.success) {
+    message.result = ended.value;
+  } else if (ended) {
+    delete message.result;
+    message.error = { code: -32603, message: ended.error.message };
+  }
+  return line.slice(0, start) + JSON.stringify(message);
+}
+
 /** The resource that the suite subscribes to: the code of a saved script, which changes when the script is saved. */
 const RESOURCES = { "test://watched-resource": "skill://cx/test_sampling/script.ts" };
 
@@ -25,6 +44,7 @@ const server = createServer(async (request, response) => {
   let body = Buffer.concat(pieces);
   const headers = { ...request.headers, host: request.headers.host };
   let key;
+  let isPrompt = false;
   try {
     const message = JSON.parse(body.toString());
     const { name, uri } = message.params ?? {};
@@ -32,7 +52,16 @@ const server = createServer(async (request, response) => {
       message.params.uri = RESOURCES[uri];
       body = Buffer.from(JSON.stringify(message));
     }
-    if (message.method === "tools/call" && typeof name === "string" && !OWN.includes(name)) {
+    if (message.method === "prompts/get" && name === PROMPT) {
+      isPrompt = true;
+      const { arguments: given, ...others } = message.params;
+      const script = { code: GET_PROMPT, input: { name, arguments: given } };
+      message.method = "tools/call";
+      message.params = { ...others, name: "executeTypescript", arguments: script };
+      if (headers["mcp-method"] === "prompts/get") headers["mcp-method"] = "tools/call";
+      if (headers["mcp-name"] === name) headers["mcp-name"] = "executeTypescript";
+      body = Buffer.from(JSON.stringify(message));
+    } else if (message.method === "tools/call" && typeof name === "string" && !OWN.includes(name)) {
       key = KEYS[name];
       message.params.name = prefix(name) + name;
       // Only a header with the same name is changed, so that a wrong header stays wrong.
@@ -54,6 +83,7 @@ const server = createServer(async (request, response) => {
     const { "content-length": _length, ...rest } = answer.headers;
     response.writeHead(answer.statusCode, rest);
     const shown = (text) => {
+      if (isPrompt) return asPrompt(text);
       const named = text.replaceAll(/"name":"(fixtures|scripts)__/g, `"name":"`);
       return key ? named.replaceAll(`"${KEY}":{`, `"${key}":{`) : named;
     };

@@ -158,7 +158,10 @@ pub(super) const DIRECT_2026: &[&str] = &[
 
 /// The same with an upstream server of the stateless revision, which names the call for which it asks. A server of an
 /// earlier revision does not, so its question is refused while two calls are in flight for which it could be.
-pub(super) const DIRECT_STATELESS: &[&str] = &["input-required-result-validate-input"];
+///
+/// The prompt of `input-required-result-non-tool-request` is got by a script (`mcp.getPrompt`).
+pub(super) const DIRECT_STATELESS: &[&str] =
+    &["input-required-result-validate-input", "input-required-result-non-tool-request"];
 
 /// Long calls as tasks. Each has its own server, for the same reason.
 pub(super) const DIRECT_EXTENSIONS: &[&str] = &[
@@ -230,14 +233,15 @@ pub(super) const DIRECT_IN_PART: &[HeldInPart] = &[
 pub(super) const NOT_HELD: &[(&str, &str)] = &[
     (
         "input-required-result-multiple-input-requests",
-        "one result with elicitation, sampling and `roots/list`: a question to the person comes alone, so that it is \
-         read, and roots of upstream servers come from the configuration",
+        "one result with elicitation, sampling and `roots/list` at once. A question to the person comes alone, so that \
+         it is read, and cx never asks its client for roots, as in the next scenario",
     ),
     (
         "input-required-result-basic-list-roots",
-        "roots of upstream servers come from the configuration; a server whose roots change there is connected anew",
+        "cx would have to pass a server's `roots/list` on to its client. It answers from the configuration instead \
+         (`roots_are_told_as_configured`): which directories a server is told of is the operator's decision, and not \
+         that of whoever connects",
     ),
-    ("input-required-result-non-tool-request", "cx has one prompt, which asks nothing"),
     (
         "input-required-result-ignore-extra-params",
         "its first call has answers and no `requestState`: no question was shown yet, and an answer from before could \
@@ -246,20 +250,29 @@ pub(super) const NOT_HELD: &[(&str, &str)] = &[
     ),
     (
         "server-sse-polling",
-        "it wants an event with an id first, which promises that the stream can be resumed: a dropped connection ends \
-         its requests, by which clients cancel, so there is nothing to resume. Long calls are tasks, or go on and are \
-         waited for",
+        "two warnings: the stream of a call has no event with an id and without data first, and no `retry`. Both \
+         promise that the stream can be resumed with `Last-Event-ID`. cx keeps no events, and a dropped connection \
+         ends its requests, so that no script acts for a client that is gone (this revision says that a server SHOULD \
+         not; the next one has no resumption and has it so). Long calls are tasks, or go on and are waited for",
     ),
     (
         "tasks-required-task-error",
-        "it wants a tool that cannot be called without a task; SEP-2663 requires the error only of a server that \
-         cannot answer otherwise, and cx answers every call without a task",
+        "it wants -32021 for a call of `failing_job` by a client without tasks. SEP-2663 requires that error only of a \
+         server that cannot answer without a task, and cx can: it keeps the call open. As a client of servers that \
+         cannot, it makes the task itself",
     ),
     (
         "tasks-status-notifications",
         "the suite has no check in it yet: it skips the scenario until it listens to `subscriptions/listen`, whose \
          filter has no field for tasks in the SDK; the notifications are optional, and `tasks/get` says the same",
     ),
-    ("authorization-server-metadata-endpoint", "cx is no authorization server"),
-    ("authorization-code-grant", "the same"),
+    (
+        "authorization-server-metadata-endpoint",
+        "it fetches the metadata of an authorization server and checks its fields. cx issues no tokens: over HTTP it \
+         checks those of `--token-file` and `--tokens-file`, and it signs in to the authorization servers of others",
+    ),
+    (
+        "authorization-code-grant",
+        "it has a person sign in at the authorization endpoint of that metadata, and gets a token there; the same",
+    ),
 ];

@@ -296,6 +296,25 @@ fn changes_that_a_server_announces_are_passed_on() {
     }
 }
 
+/// Threat 712. Clients that subscribe do not open the circuit of the server for calls.
+#[test]
+fn v_712_a_server_that_answers_no_subscription_is_called_all_the_same() {
+    for (variant, part) in
+        [("silent", "has not answered a subscription"), ("nonsense", "an answer that cannot be read")]
+    {
+        let mut client = with_interfaces(Start::new().server("apps", &["apps", variant]));
+        let begun: Vec<Value> =
+            (0..8).map(|_| client.begin("resources/subscribe", json!({ "uri": APP }))).collect();
+        for id in &begun {
+            let refused = client.answer(id);
+            assert!(message(&refused).contains(part), "{variant}: {refused}");
+        }
+        let called = client.request("tools/call", json!({ "name": "apps__tick", "arguments": {} }));
+        assert_eq!(called["result"]["content"][0]["text"], "odd", "{variant}: {called}");
+        client.end();
+    }
+}
+
 #[test]
 fn a_server_that_announces_nothing_and_one_that_may_not_be_read_are_refused() {
     for (variant, config, part) in [

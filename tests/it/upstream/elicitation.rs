@@ -207,6 +207,54 @@ async fn the_operator_switches_questions_off() {
     }
 }
 
+/// Contents of a resource and the messages of a prompt, with the method that the user is told.
+const REQUESTS: [(&str, &str); 2] = [
+    ("mcp.readResource('faulty', 'chaos://color:1')", "resources/read"),
+    ("mcp.getPrompt('faulty', 'color:1')", "prompts/get"),
+];
+
+#[tokio::test]
+async fn a_server_may_ask_before_it_gives_a_resource_or_a_prompt() {
+    for way in WAYS {
+        let stage = stage(way);
+        for (request, method) in REQUESTS {
+            let script = Script::typescript(format!("return (await {request}).told.answer")).elicitor(
+                move |asked: ElicitationRequest| async move {
+                    assert_eq!((asked.server.as_str(), asked.tool.as_deref()), ("faulty", Some(method)));
+                    accept(&json!({ "color": "blue" }))
+                },
+            );
+            let answer = stage.value(script).await;
+            let expected = json!({ "action": "accept", "content": { "color": "blue" } });
+            assert_eq!(given(way, &answer), expected, "{way:?} {method}: {answer}");
+        }
+        stage.close().await;
+    }
+}
+
+/// Threat 714.
+#[tokio::test]
+async fn v_714_questions_before_a_resource_or_a_prompt_are_bounded_and_need_a_user() {
+    let stage = stage(&["elicits", "modern"]);
+    let asked = Arc::new(AtomicUsize::new(0));
+    for request in ["mcp.readResource('faulty', 'chaos://color:100')", "mcp.getPrompt('faulty', 'color:100')"]
+    {
+        stage.call(request).await.failed("TOOL_DENIED", &["faulty", "no user can be asked here"]);
+        let counted = Arc::clone(&asked);
+        let source =
+            format!("try {{ return await {request} }} catch (error) {{ return error.code + error.message }}");
+        let script = Script::typescript(source).elicitor(move |_request| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            async { ElicitationAnswer::Decline }
+        });
+        let value = stage.value(script).await;
+        let text = value.as_str().unwrap_or_else(|| panic!("{value}"));
+        assert!(text.starts_with("UPSTREAM_PROTOCOL") && text.contains("more than 10 times"), "{text}");
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 20);
+    stage.close().await;
+}
+
 /// Over pipes a server does not say for which call it asks. If it could be a call of another run, no user is asked.
 #[tokio::test]
 async fn a_question_that_could_be_of_another_run_is_refused() {

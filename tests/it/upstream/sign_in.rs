@@ -242,7 +242,7 @@ async fn v_352_two_processes_renew_one_sign_in() {
         let state = issuer.state.lock();
         assert_eq!((state.refreshes, state.reuses, state.is_revoked), (round, 0, false), "round {round}");
     }
-    // Tokens that are always about to expire are renewed for every request, each time with the last refresh token.
+    // Tokens that are always about to expire are renewed by every process, each time with the last refresh token.
     issuer.state.lock().lifetime = 20;
     for round in 1..=3 {
         issuer.state.lock().accepted.clear();

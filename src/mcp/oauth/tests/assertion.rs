@@ -1,5 +1,7 @@
 //! Signing in as the client itself: with a secret, with a private key, and with a file.
 
+use std::time::Instant;
+
 use base64::engine::general_purpose::STANDARD;
 use ring::rand::SystemRandom;
 use ring::signature::{
@@ -58,6 +60,22 @@ async fn v_659_a_server_that_accepts_each_token_once_does_not_make_each_call_a_s
     issuer.number.fetch_sub(1, Ordering::SeqCst);
     call(&running).await.unwrap();
     assert_eq!((issuer.forms.lock().len(), issuer.calls.load(Ordering::SeqCst)), (2, 3));
+}
+
+/// Threat 716.
+#[tokio::test]
+async fn v_716_tokens_that_expire_at_once_do_not_make_each_call_a_sign_in() {
+    let issuer = Issuer::start(1).await;
+    let (server, directory) = (with_secret(&issuer), TempDir::new().unwrap());
+    let began = Instant::now();
+    let running = connect(&server, authorization(&server, &directory)).await.unwrap();
+    for _ in 0..50 {
+        call(&running).await.unwrap();
+    }
+    // A busy machine may take longer than a token is used.
+    let max = 1 + usize::try_from(began.elapsed().as_secs() / 5).unwrap();
+    let sign_ins = issuer.forms.lock().len();
+    assert!(sign_ins <= max, "{sign_ins} sign-ins for 50 calls, at most {max}");
 }
 
 /// Whether the key has signed the assertion of a form.

@@ -357,9 +357,9 @@ async fn a_bound_token_whose_key_is_gone_is_not_sent() {
     assert!(shown.iter().all(String::is_empty), "{shown:?}");
 }
 
-/// A server that wants another nonce each time does not keep a call for ever.
+/// Threat 715. A server that wants another nonce each time does not keep a call for ever.
 #[tokio::test]
-async fn a_request_is_sent_again_once_for_a_nonce() {
+async fn v_715_a_request_is_sent_again_once_for_a_nonce() {
     let binding = Binding::start(true).await;
     let (server, directory) = (binding.server(), TempDir::new().unwrap());
     signed_in(&server, &directory).await;
