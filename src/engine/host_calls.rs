@@ -24,6 +24,7 @@ use crate::json::{self, Json, TreeError};
 use crate::run::call_terms::CallTerms;
 use crate::run::calls::resolve::ToolName;
 use crate::run::context::{ExecutionContext, Purpose};
+use crate::run::errors::over;
 use crate::run::limits::Limits;
 use crate::run::recording::{GuestClock, Request};
 use crate::run::result::LogLevel;
@@ -252,7 +253,7 @@ fn answer_query(
         tokio::select! {
             biased;
             answer = perform_query(&context, request) => answer,
-            () = context.cancel.cancelled() => Err(ToolError::new(ToolErrorCode::Cancelled, "the run is over")),
+            () = context.cancel.cancelled() => Err(over()),
         }
     });
     caught(PROGRAM, answer)

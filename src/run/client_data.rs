@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::run::context::{ExecutionContext, over};
+use crate::run::context::ExecutionContext;
+use crate::run::errors::over;
 use crate::run::state::StateAccess;
 use crate::storage::state::StateCall;
 use crate::text;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::run::context::{ExecutionContext, denied, over};
+use crate::run::context::ExecutionContext;
+use crate::run::errors::{denied, over};
 use crate::run::observer::{Discovered, RunEvent};
 use crate::run::result::LogLevel;
 use crate::text::visible_preview;

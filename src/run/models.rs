@@ -22,6 +22,7 @@ use crate::llm::{
 };
 use crate::run::activity::{Activity, Busy, LOOK, Watch};
 use crate::run::clock::Pause;
+use crate::run::errors::over;
 use crate::run::observer::Observation;
 use crate::run::observer::sent::{ModelEnd, ObservedModelRequest};
 use crate::run::sampling::{
@@ -327,7 +328,7 @@ impl BegunCall {
     /// Ends the call with its answer after the filter has checked it. Returns the text.
     pub(super) fn end_with(mut self, mut answer: ModelAnswer) -> Result<String, ToolError> {
         let shared = Arc::clone(&self.shared);
-        let filter = shared.setup.filter().ok_or_else(run_over)?;
+        let filter = shared.setup.filter().ok_or_else(over)?;
         let text = std::mem::take(&mut answer.text);
         let tokens = if answer.usage.is_some() { 0 } else { estimate::tokens(&text) };
         self.answer = answer;
@@ -476,8 +477,4 @@ fn filter_piece(
             Err(error)
         }
     }
-}
-
-fn run_over() -> ToolError {
-    ToolError::new(ToolErrorCode::Cancelled, "the run is over")
 }

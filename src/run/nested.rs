@@ -15,7 +15,8 @@ use tokio::sync::Semaphore;
 
 use crate::error::Error;
 use crate::json::Json;
-use crate::run::context::{ExecutionContext, Purpose, over};
+use crate::run::context::{ExecutionContext, Purpose};
+use crate::run::errors::over;
 use crate::run::limits::Limits;
 use crate::run::result::{ErrorCode, ExecuteResult, Outcome, Output, ScriptError};
 use crate::run::script::{Language, Script};

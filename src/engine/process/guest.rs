@@ -24,6 +24,7 @@ use crate::files::{
 use crate::json::Json;
 use crate::run::call_terms::CallTerms;
 use crate::run::calls::resolve::ToolName;
+use crate::run::errors::over;
 use crate::run::limits::Limits;
 use crate::run::recording::GuestClock;
 use crate::run::result::LogLevel;
@@ -148,10 +149,6 @@ impl FileHost for ExecutorFiles {
 fn too_long(what: &str, error: FrameError) -> ToolError {
     let message = format!("{what} cannot be passed on: {error}");
     ToolError::new(ToolErrorCode::InvalidArguments, message)
-}
-
-fn over() -> ToolError {
-    ToolError::new(ToolErrorCode::Cancelled, "the run is over")
 }
 
 impl RunHost for GuestHost {

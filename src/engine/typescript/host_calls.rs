@@ -14,6 +14,7 @@ use crate::engine::host::{HostCalls, RunHost, RunTape, encode_answer, tool_name}
 use crate::json::Json;
 use crate::run::call_terms::CallTerms;
 use crate::run::calls::resolve::ToolName;
+use crate::run::errors::over;
 use crate::run::recording::GuestClock;
 use crate::run::result::LogLevel;
 use crate::tools::names::{typescript_binding, typescript_name};
@@ -94,10 +95,7 @@ impl HostInterface for HostCalls {
     }
 
     fn query_blocking(&self, request: &str) -> String {
-        let answer = self.block_on(Self::query(self, request));
-        encode_answer(
-            answer.unwrap_or_else(|| Err(ToolError::new(ToolErrorCode::Cancelled, "the run is over"))),
-        )
+        encode_answer(self.block_on(Self::query(self, request)).unwrap_or_else(|| Err(over())))
     }
 
     fn log(&self, level: u32, text: String) {

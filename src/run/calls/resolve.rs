@@ -1,6 +1,7 @@
 //! Resolution: finds the tool that a script means by a name, and checks that the run may call it.
 
-use crate::run::context::{ExecutionContext, denied};
+use crate::run::context::ExecutionContext;
+use crate::run::errors::denied;
 use crate::tools::catalog::ResolvedTool;
 use crate::tools::{ToolError, ToolErrorCode};
 

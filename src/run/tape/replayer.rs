@@ -13,12 +13,12 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::parts::{Answer, Wait};
+use crate::run::errors::over;
 use crate::run::recording::{
     Cursor, Delivered, GuestClock, RecordedAnswer, Recording, Request, is_same_text,
 };
 use crate::run::result::{ErrorCode, ExecuteResult, LogLevel, Outcome, Output, ScriptError};
 use crate::text::visible_preview;
-use crate::tools::{ToolError, ToolErrorCode};
 
 /// Maximum characters of each side of a difference.
 const MAX_SHOWN: usize = 2_000;
@@ -480,8 +480,4 @@ fn outcome_text(outcome: &Outcome) -> String {
 
 fn preview(request: &Request) -> String {
     visible_preview(&request.to_string(), MAX_SHOWN)
-}
-
-fn over() -> ToolError {
-    ToolError::new(ToolErrorCode::Cancelled, "the run is over")
 }
