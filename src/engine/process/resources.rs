@@ -2,7 +2,6 @@
 //! has taken over its worker cannot change these numbers.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt as _;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,17 +12,13 @@ use parking_lot::Mutex;
 use super::connection::OVER_MEMORY;
 use super::group::Group;
 use super::workers::{Killer, WorkerProcess};
-use crate::engine::watchdog::CpuMeter;
+use crate::engine::resident::resident_bytes;
+use crate::engine::watchdog::{CpuMeter, LONG_RUN_NICENESS, SHORT_RUN};
 
 /// Memory that a worker may use beyond what it had before the run and twice the run's limit. V8
 /// collects late, and collected memory is not returned immediately. The engine in the worker
 /// enforces the exact limit; this one is for a worker that was taken over.
 const SLACK_BYTES: usize = 128 << 20;
-
-/// CPU time after which a worker gets a lower priority than others, as threads do in one process
-/// (`src/engine/watchdog.rs`), and that priority.
-const SHORT_RUN: Duration = Duration::from_millis(12);
-const LONG_RUN_NICENESS: i32 = 10;
 
 /// The resources of one worker during one run.
 pub(super) struct Resources {
@@ -54,7 +49,7 @@ impl Resources {
         }
     }
 
-    /// The worker is warm: what it has used until now is not the run's, whose limit is `memory_bytes`.
+    /// Begins to measure a run with this memory limit, in bytes. What the worker has used to warm up is not the run's.
     pub(super) fn begin(&self, memory_bytes: usize) {
         let before = self.resident_bytes().unwrap_or(0);
         self.before.store(before, Ordering::Relaxed);
@@ -72,7 +67,8 @@ impl Resources {
         self.cpu.lock().map_or(Duration::ZERO, CpuMeter::elapsed)
     }
 
-    /// Whether a run with this memory limit has to be stopped. Lowers the priority of a long one.
+    /// Whether a run with this memory limit, in bytes, has to be stopped. A worker that has computed for
+    /// [`SHORT_RUN`] gets a lower priority, as a thread does in one process.
     pub(super) fn exceed(&self, memory_bytes: usize) -> bool {
         let cpu_time = self.cpu_time();
         if cpu_time > SHORT_RUN && !self.has_low_priority.swap(true, Ordering::Relaxed) {
@@ -97,26 +93,22 @@ impl Resources {
             || status.is_some_and(|status| status.code() == Some(OVER_MEMORY))
     }
 
-    /// The maximum memory that was measured.
+    /// The maximum memory that was measured, in bytes.
     pub(super) fn peak_bytes(&self) -> usize {
         self.peak.load(Ordering::Relaxed)
     }
 
-    /// Whether the worker has a low priority now, which it keeps.
+    /// Whether the worker has a low priority, which it keeps: no process can raise its own.
     pub(super) fn has_low_priority(&self) -> bool {
         self.has_low_priority.load(Ordering::Relaxed)
     }
 
     fn resident_bytes(&self) -> Option<usize> {
-        let mut text = [0; 128];
-        let count = self.statm.as_ref()?.read_at(&mut text, 0).ok()?;
-        let text = std::str::from_utf8(text.get(..count)?).ok()?;
-        let pages: usize = text.split_whitespace().nth(1)?.parse().ok()?;
-        pages.checked_mul(self.page_bytes)
+        resident_bytes(self.statm.as_ref()?, self.page_bytes)
     }
 }
 
-/// Bytes that a worker may use for a run with this limit.
+/// Bytes that a worker may use for a run with this limit, in bytes.
 fn allowed_bytes(memory_bytes: usize) -> usize {
     memory_bytes.saturating_mul(2).saturating_add(SLACK_BYTES)
 }
