@@ -296,8 +296,8 @@ impl Replayer {
 
     /// Ends the turn with the answer to a call that the script has made.
     fn deliver_call(&mut self, position: usize) -> Option<Waker> {
-        if let Some(RecordedAnswer::LeftOut(bytes)) =
-            self.recording.calls.get(position).map(|call| call.answer.clone())
+        if let Some(&RecordedAnswer::LeftOut(bytes)) =
+            self.recording.calls.get(position).map(|call| &call.answer)
         {
             self.lack(position, bytes);
             self.cancel.cancel();

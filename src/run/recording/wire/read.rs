@@ -127,14 +127,8 @@ fn header(line: StartLine) -> Result<Header, String> {
         other => return Err(format!("expected the language `typescript` or `python`: `{other}`")),
     };
     let mut seed = [0; 32];
-    let is_seed = line.seed.len() == 64 && line.seed.is_ascii();
-    for (position, byte) in seed.iter_mut().enumerate().take_while(|_| is_seed) {
-        *byte = u8::from_str_radix(&line.seed[2 * position..2 * position + 2], 16)
-            .map_err(|_| "the seed is 64 hexadecimal digits".to_owned())?;
-    }
-    if !is_seed {
-        return Err("the seed is 64 hexadecimal digits".to_owned());
-    }
+    hex::decode_to_slice(&line.seed, &mut seed)
+        .map_err(|_| "the seed is 64 hexadecimal digits".to_owned())?;
     let own = line.limits;
     let limits = Limits {
         wall_time: Duration::from_millis(own.wall_time_ms),
