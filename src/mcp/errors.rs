@@ -150,8 +150,7 @@ pub(crate) fn tool_error(error: &ErrorData) -> Option<ToolError> {
         return None;
     }
     let data = error.data.as_ref()?;
-    let name = data["code"].as_str()?;
-    let code = *ToolErrorCode::ALL.iter().find(|code| code.as_str() == name)?;
+    let code = ToolErrorCode::from_name(data["code"].as_str()?)?;
     let mut failure = ToolError::new(code, error.message.to_string());
     failure.retry_after = data["retryAfterMs"].as_u64().map(Duration::from_millis);
     failure.server_failure = Option::deserialize(&data["failure"]).ok().flatten();

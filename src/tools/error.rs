@@ -101,6 +101,11 @@ impl ToolErrorCode {
         matches!(self, Self::RateLimited | Self::CircuitOpen | Self::QueueFull)
     }
 
+    /// The code that [`as_str`](Self::as_str) names so.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|code| code.as_str() == name)
+    }
+
     /// The code as it appears in scripts and responses.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -25,6 +25,7 @@ use crate::engine::host::{Answer, RunHost};
 use crate::engine::stop::{Stop, StopReason};
 use crate::files::{FileAnswer, FileError, HostedFiles};
 use crate::json::Json;
+use crate::run::result::LogLevel;
 use crate::run::script::Language;
 use crate::text::ids::random_bytes;
 use crate::text::preview;
@@ -341,7 +342,7 @@ impl Conversation {
             }
             FromWorker::Fuel(used) => Ok(host.exceeds_fuel(used).then_some(Event::Ended(RunEnd::OutOfFuel))),
             FromWorker::Log { level, text } => {
-                host.log(wire::level(level), text);
+                host.log(LogLevel::from_number(level), text);
                 Ok(None)
             }
             FromWorker::Emit(block) => {

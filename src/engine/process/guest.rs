@@ -268,7 +268,7 @@ impl RunHost for GuestHost {
     fn log(&self, level: LogLevel, mut text: String) {
         // A line that is longer than the limit of a message is cut.
         text.truncate(start_bytes(&text, wire::message_bytes(&self.limits) / 2).len());
-        let _fits = self.connection.send(&FromWorker::Log { level: wire::level_number(level), text });
+        let _fits = self.connection.send(&FromWorker::Log { level: level.number(), text });
     }
 
     fn emit(&self, block: &str) -> Answer {

@@ -99,13 +99,7 @@ impl HostInterface for HostCalls {
     }
 
     fn log(&self, level: u32, text: String) {
-        let level = match level {
-            0 => LogLevel::Debug,
-            1 => LogLevel::Info,
-            2 => LogLevel::Warn,
-            _ => LogLevel::Error,
-        };
-        Self::log_line(self, level, text);
+        Self::log_line(self, LogLevel::from_number(u8::try_from(level).unwrap_or(u8::MAX)), text);
     }
 
     fn emit(&self, block: &str) -> String {
