@@ -206,11 +206,6 @@ impl Drop for Blocking {
     }
 }
 
-/// Parses `mcp__server__tool`, or `server.tool` as in allow and deny patterns.
-pub(crate) fn tool_name(name: String) -> ToolName {
-    ToolName::of_text(&name)
-}
-
 /// Encodes an answer for the guest.
 pub(crate) fn encode_answer(answer: Answer) -> String {
     answer.unwrap_or_else(|error| format!("{FAILURE}{}", error.to_guest_json()))

@@ -18,7 +18,7 @@ use serde_json::{Value, json as json_value};
 use tokio_util::sync::CancellationToken;
 
 use self::query::Query;
-use crate::engine::host::{Answer, RunHost, RunTape, tool_name};
+use crate::engine::host::{Answer, RunHost, RunTape};
 use crate::files::RunFiles;
 use crate::json::{self, Json, TreeError};
 use crate::run::call_terms::CallTerms;
@@ -304,7 +304,7 @@ async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<
             return request(context, &server, ServerRequest::GetPrompt { name, arguments }).await;
         }
         Query::Schema { name } => {
-            let tool = context.tool(tool_name(name)).await?;
+            let tool = context.tool(ToolName::of_text(&name)).await?;
             let notation = notation(context.script.language);
             let schema = |tool: ResolvedTool| tool.schema_with_declaration(notation).into_text();
             return Ok(tool.map_or_else(|| "null".to_owned(), schema));

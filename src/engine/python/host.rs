@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use super::bindings::{Completion, GuestImports, Operation, OutputStream};
 use super::wasi::{GuestState, Sink, StandardStream};
-use crate::engine::host::{self as interface, HostCalls, RunHost};
+use crate::engine::host::{HostCalls, RunHost, encode_answer};
 use crate::run::call_terms::CallTerms;
 use crate::run::calls::resolve::ToolName;
 use crate::run::result::LogLevel;
@@ -93,7 +93,7 @@ struct FinishedCall {
 impl FinishedCall {
     fn new(call: u64, held_bytes: usize, answer: Result<String, ToolError>) -> Self {
         let code = answer.as_ref().err().map(|error| error.code);
-        Self { call, answer: interface::encode_answer(answer), code, held_bytes }
+        Self { call, answer: encode_answer(answer), code, held_bytes }
     }
 }
 
@@ -224,7 +224,7 @@ impl Run {
         let finished = move |answer| FinishedCall::new(call, held_bytes, answer);
         let mut future: Call = match operation {
             Operation::Tool => self.tool(call, ToolName::Pair { server, tool: name }, arguments, finished),
-            Operation::FullName => self.tool(call, interface::tool_name(name), arguments, finished),
+            Operation::FullName => self.tool(call, ToolName::of_text(&name), arguments, finished),
             Operation::Query => self.host.query(&arguments).map(finished).boxed(),
             Operation::Emit => {
                 let answer = self.host.emit(&arguments);

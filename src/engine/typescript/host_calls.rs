@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::ops::HostInterface;
-use crate::engine::host::{HostCalls, RunHost, RunTape, encode_answer, tool_name};
+use crate::engine::host::{HostCalls, RunHost, RunTape, encode_answer};
 use crate::json::Json;
 use crate::run::call_terms::CallTerms;
 use crate::run::calls::resolve::ToolName;
@@ -41,7 +41,7 @@ impl HostInterface for HostCalls {
         timeout_ms: f64,
     ) -> LocalBoxFuture<'static, String> {
         let terms = CallTerms::from_guest(id.into(), timeout_ms);
-        Self::call(self, tool_name(name), arguments, terms).map(encode_answer).boxed_local()
+        Self::call(self, ToolName::of_text(&name), arguments, terms).map(encode_answer).boxed_local()
     }
 
     fn call_blocking(&self, batch: &str) -> String {
