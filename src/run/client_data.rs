@@ -6,8 +6,11 @@ use crate::run::context::ExecutionContext;
 use crate::run::errors::over;
 use crate::run::state::StateAccess;
 use crate::storage::state::StateCall;
-use crate::text;
+use crate::text::visible_preview;
 use crate::tools::{ToolError, ToolErrorCode};
+
+/// Maximum characters of the id of a run in a message. Real ids are shorter.
+const MAX_SHOWN_ID: usize = 40;
 
 impl ExecutionContext {
     /// Performs an operation on the script's state and returns JSON text.
@@ -38,9 +41,10 @@ impl ExecutionContext {
             None => None,
         };
         let Some(run) = run else {
-            let shown = text::start(id, 40);
+            let shown = visible_preview(id, MAX_SHOWN_ID);
             let problem = format!(
-                "no run `{shown}` is kept: `runId` names one in the answer that left something out, for an hour"
+                "no run `{shown}` is kept: `runId` names one in the answer that left something out, until it is too \
+                 old or newer ones need its place"
             );
             return Err(ToolError::new(ToolErrorCode::RunNotFound, problem));
         };
