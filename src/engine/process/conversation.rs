@@ -21,6 +21,7 @@ use super::resources::Resources;
 use super::spin::Spin;
 use super::wire::{self, Done, FromWorker, PROTOCOL, Reply, Start, ToWorker, WireLimits};
 use super::workers::{RunCount, Tenant, WorkerProcess, Workers};
+use crate::durations::nanoseconds;
 use crate::engine::host::{Answer, RunHost};
 use crate::engine::stop::{Stop, StopReason};
 use crate::files::{FileAnswer, FileError, HostedFiles};
@@ -155,7 +156,6 @@ impl Conversation {
         is_last: bool,
     ) -> Result<(), String> {
         let limits = host.limits();
-        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let start = ToWorker::Start(Box::new(Start {
             number: self.run.0,
             depth: u8::try_from(host.depth()).unwrap_or(u8::MAX),

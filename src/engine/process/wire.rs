@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::terms::WireTerms;
 #[cfg(any(feature = "http", feature = "mcp", feature = "nats", test))]
 use super::frames::{self, RunNumber};
+use crate::durations::nanoseconds;
 use crate::files::{Access, FileAnswer, FileError, FileOperation};
 use crate::json::Json;
 use crate::run::calls::resolve::ToolName;
@@ -294,10 +295,6 @@ const MAX_TEXT: usize = 128 << 10;
 
 /// Maximum characters of each other text of an error.
 const MAX_SAID: usize = 1_000;
-
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
 
 fn size(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)

@@ -26,6 +26,7 @@ use super::sandbox::{self, Confinement};
 use super::spin::Spin;
 use super::surveys;
 use super::wire::{self, Done, FromWorker, Hello, PROTOCOL, Start, ToWorker};
+use crate::durations::nanoseconds;
 use crate::engine::compile::CodeForm;
 use crate::engine::failure;
 use crate::engine::host::RunHost;
@@ -400,7 +401,7 @@ impl<E: Engine> Worker<E> {
                 (survey, Err(error))
             }
         };
-        let took_ns = u64::try_from(survey.took.as_nanos()).unwrap_or(u64::MAX);
+        let took_ns = nanoseconds(survey.took);
         let surveyed = FromWorker::Surveyed { survey: surveys::encode(&survey), took_ns };
         let is_sent = self.connection.send(&surveyed).is_ok();
         self.connection.flush();

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::ops::HostInterface;
+use crate::durations::nanoseconds;
 use crate::engine::host::{HostCalls, RunHost, RunTape, encode_answer};
 use crate::json::Json;
 use crate::run::call_terms::CallTerms;
@@ -126,7 +127,6 @@ impl HostInterface for HostCalls {
 
 /// A tape's reading of a clock.
 fn read_clock(tape: &dyn RunTape, is_wall: bool, resolution: Duration) -> u64 {
-    let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let (clock, resolution) = match is_wall {
         // V8 reads this clock in milliseconds.
         true => (GuestClock::Wall, 1_000_000),
