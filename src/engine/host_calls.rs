@@ -249,7 +249,7 @@ fn answer_query(
     let answer = runtime.in_runtime(async move {
         let request =
             request.map_err(|error| ToolError::new(ToolErrorCode::InvalidArguments, error.to_string()))?;
-        let _held = request.is_held_here().then(|| context.hold_state_call(bytes)).transpose()?;
+        let _held = request.is_held_here().then(|| context.hold_uncounted(bytes)).transpose()?;
         tokio::select! {
             biased;
             answer = perform_query(&context, request) => answer,

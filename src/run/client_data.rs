@@ -19,7 +19,7 @@ impl ExecutionContext {
     /// needs one of the slots for calls in flight and waits for it together with other calls. Dropping the future
     /// stops the wait; an operation that has started is completed.
     pub(crate) async fn state(self: &Arc<Self>, call: StateCall) -> Result<String, ToolError> {
-        let _held = self.hold_state_call(call.bytes())?;
+        let _held = self.hold_uncounted(call.bytes())?;
         let state = match &self.environment.state {
             StateAccess::Open(state) => state,
             StateAccess::None(problem) => return Err((*problem).into()),

@@ -166,7 +166,7 @@ fn fork_workers<E: Engine>(engine: &Arc<E>, mut newborn: Newborn, processors: us
     close_stdin();
     let shared = Arc::clone(engine);
     let Newborn { connection, confinement, .. } = newborn;
-    let executor = connection.executor();
+    let executor = connection.clone_socket();
     let task = move || {
         // V8 keeps the runtime of the thread that makes an isolate, for tasks that can be left undone, such as
         // collecting garbage while nothing runs. This one has no descriptors, which workers must not share.

@@ -157,9 +157,7 @@ impl Workers {
     pub(super) fn note_failed_start(&self) {
         self.shared.state.lock().pause();
     }
-}
 
-impl Workers {
     /// Whether all workers that are started ahead of time are warm or have failed.
     pub(super) fn are_warm(&self) -> bool {
         let state = self.shared.state.lock();

@@ -181,7 +181,7 @@ impl ExecutionContext {
     }
 
     /// As [`hold_call`](Self::hold_call), for an operation that does not count as a call.
-    pub(crate) fn hold_state_call(self: &Arc<Self>, argument_bytes: usize) -> Result<HeldCall, ToolError> {
+    pub(crate) fn hold_uncounted(self: &Arc<Self>, argument_bytes: usize) -> Result<HeldCall, ToolError> {
         self.hold(argument_bytes, |_ledger| Ok(0))
     }
 

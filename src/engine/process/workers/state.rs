@@ -113,8 +113,7 @@ impl WorkerProcess {
         None
     }
 
-    /// Describes how the process has ended, as the rest of a sentence; `None` if the status is not
-    /// known.
+    /// Describes how the process has ended, as far as `status` says it, as the rest of a sentence.
     pub(in crate::engine::process) fn describe(&self, status: Option<ExitStatus>) -> String {
         describe(status, self.is_elsewhere)
     }
