@@ -12,6 +12,7 @@ import {
   callStepping,
   closeQuietly,
   concatPart,
+  defineBuiltIn,
   flatten,
   isConcatReady,
   isObject,
@@ -21,13 +22,13 @@ import {
   MAX_QUICK_COMPARE,
   noteProxy,
   replace,
-  setGlobal,
   steppingIterator,
   steppingProxy,
   wrapConstructor,
 } from "ext:cx/19_guarding.js";
 
 export {
+  defineBuiltIn,
   guardAfterRestore,
   guardRestored,
   isGuestProxy,
@@ -35,7 +36,6 @@ export {
   isOrdinaryArray,
   lengthOf,
   replace,
-  setGlobal,
   steppingProxy,
   wrapConstructor,
 } from "ext:cx/19_guarding.js";
@@ -61,7 +61,7 @@ replace(globalThis.Proxy, "revocable", (original) => ({
     return original(target, handler, noteProxy());
   },
 }).method);
-setGlobal(globalThis, "Proxy", wrapConstructor(globalThis.Proxy, noteProxy));
+defineBuiltIn(globalThis, "Proxy", wrapConstructor(globalThis.Proxy, noteProxy));
 
 function guardArrayMethod(name, callbackTakes) {
   replace(ArrayPrototype, name, (original) => ({

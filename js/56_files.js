@@ -3,6 +3,7 @@
 // The host decides about every path. Bytes cross the boundary as base64 text.
 
 import { core, primordials } from "ext:core/mod.js";
+import { defineBuiltIn } from "ext:cx/20_guards.js";
 import { toJson } from "ext:cx/30_json.js";
 import { query } from "ext:cx/50_tools.js";
 
@@ -225,13 +226,7 @@ fs.promises = fs;
 ObjectFreeze(fs);
 
 // A server of this name has the global instead. Imports take it from the symbol (loader.rs).
-ObjectDefineProperty(globalThis, "fs", {
-  __proto__: null,
-  value: fs,
-  writable: true,
-  enumerable: false,
-  configurable: true,
-});
+defineBuiltIn(globalThis, "fs", fs);
 ObjectDefineProperty(globalThis, SymbolFor("cx.fs"), {
   __proto__: null,
   value: fs,
