@@ -94,26 +94,24 @@ function isText(encoding) {
 // The bytes of a file. As in Node, `toString()` gives them as text.
 function makeBytes(text) {
   const bytes = forgivingBase64Decode(text);
-  ObjectDefineProperty(bytes, "toString", {
-    __proto__: null,
-    value: () => core.decode(bytes),
-    writable: true,
-    enumerable: false,
-    configurable: true,
-  });
+  defineBuiltIn(bytes, "toString", () => core.decode(bytes));
   return bytes;
+}
+
+// The bytes of a buffer or of a view, which are not copied; undefined for anything else.
+export function viewOf(data) {
+  if (ArrayBufferIsView(data)) {
+    return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  }
+  return core.isArrayBuffer(data) ? new Uint8Array(data) : undefined;
 }
 
 function contentOf(data) {
   if (typeof data === "string") {
     return { __proto__: null, data, base64: false };
   }
-  let bytes;
-  if (ArrayBufferIsView(data)) {
-    bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-  } else if (core.isArrayBuffer(data)) {
-    bytes = new Uint8Array(data);
-  } else {
+  const bytes = viewOf(data);
+  if (bytes === undefined) {
     const kind = data === null ? "null" : typeof data;
     throw new TypeError(`fs: expected text or bytes to write: ${kind}; JSON.stringify(value) makes text of a value`);
   }
