@@ -315,7 +315,7 @@ impl Ledger {
         self.waiting_calls > 0
     }
 
-    /// What the calls have come to so far.
+    /// What is known of the calls so far.
     pub(crate) fn facts(&self) -> CallFacts {
         let failure = |open: &OpenRecord| match open.record.status {
             ToolCallStatus::Failed(code) => Some(code),

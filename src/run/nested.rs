@@ -31,6 +31,9 @@ pub(crate) const MAX_DEPTH: usize = 4;
 /// instance of its engine.
 const MAX_AT_ONCE: usize = 8;
 
+/// Maximum characters of the name of a stored script in a message.
+const MAX_SHOWN_NAME: usize = 80;
+
 /// Maximum characters of the message of a stored script's error.
 const MAX_MESSAGE: usize = 4_000;
 
@@ -85,7 +88,7 @@ impl ExecutionContext {
         stored: StoredScript,
         trace: Option<TraceContext>,
     ) -> Result<Json, ToolError> {
-        let name = visible_preview(&stored.name, 80);
+        let name = visible_preview(&stored.name, MAX_SHOWN_NAME);
         match self.perform_stored(&name, stored, Purpose::Run, trace).await? {
             Outcome::Returned(value) => Ok(value),
             Outcome::Failed(error) => Err(failure(&name, &error)),

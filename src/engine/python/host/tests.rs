@@ -15,7 +15,7 @@ fn host() -> Host {
     host
 }
 
-/// A query of so many bytes, whose answer takes an hour.
+/// A query of `bytes` bytes, whose answer takes an hour.
 fn query(bytes: usize) -> String {
     let query = r#"{"kind":"timer","delay":3600000}"#;
     format!("{query}{}", " ".repeat(bytes - query.len()))
