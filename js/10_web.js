@@ -10,6 +10,7 @@ import {
   boundTextEncoder,
 } from "ext:cx/05_bounds.js";
 import { readClock, readTimeOrigin } from "ext:cx/06_clock.js";
+import { defineBuiltIn } from "ext:cx/19_guarding.js";
 import { structuredClone } from "ext:cx/38_clone.js";
 
 const {
@@ -18,7 +19,6 @@ const {
   MathMin,
   MathTrunc,
   NumberIsNaN,
-  ObjectDefineProperty,
   ObjectKeys,
   RangeError,
   ReflectApply,
@@ -273,12 +273,6 @@ const globals = {
 
 const names = ObjectKeys(globals);
 for (let index = 0; index < names.length; index++) {
-  ObjectDefineProperty(globalThis, names[index], {
-    __proto__: null,
-    value: globals[names[index]],
-    writable: true,
-    enumerable: false,
-    configurable: true,
-  });
+  defineBuiltIn(globalThis, names[index], globals[names[index]]);
 }
 

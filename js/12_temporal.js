@@ -2,6 +2,7 @@
 // at the first use (js/temporal/README.md).
 
 import { core, primordials } from "ext:core/mod.js";
+import { defineBuiltIn } from "ext:cx/19_guarding.js";
 
 const {
   Date,
@@ -26,13 +27,9 @@ const CLASSES = [
   "ZonedDateTime",
 ];
 
-function define(object, name, value) {
-  ObjectDefineProperty(object, name, { __proto__: null, value, writable: true, enumerable: false, configurable: true });
-}
-
 function printAsText(name, prototype) {
   const { toString } = prototype;
-  define(prototype, CUSTOM_INSPECT, function () {
+  defineBuiltIn(prototype, CUSTOM_INSPECT, function () {
     return `Temporal.${name} ${ReflectApply(toString, this, [])}`;
   });
 }
@@ -58,7 +55,7 @@ if (!ObjectHasOwn(globalThis, "Temporal")) {
       return ReflectGet(globalThis, "Temporal");
     },
     set(value) {
-      define(globalThis, "Temporal", value);
+      defineBuiltIn(globalThis, "Temporal", value);
     },
     enumerable: false,
     configurable: true,
@@ -70,5 +67,5 @@ if (!ObjectHasOwn(globalThis, "Temporal")) {
       return ReflectApply(ReflectGet(DatePrototype, "toTemporalInstant"), this, []);
     },
   };
-  define(DatePrototype, "toTemporalInstant", toTemporalInstant);
+  defineBuiltIn(DatePrototype, "toTemporalInstant", toTemporalInstant);
 }

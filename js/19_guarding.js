@@ -102,7 +102,8 @@ export function wrapConstructor(original, change) {
   return wrapped;
 }
 
-export function setGlobal(holder, name, value) {
+// Defines a property as the language defines its own: a script may replace it, and no loop over `holder` shows it.
+export function defineBuiltIn(holder, name, value) {
   ObjectDefineProperty(holder, name, { __proto__: null, value, writable: true, enumerable: false, configurable: true });
 }
 

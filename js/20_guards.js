@@ -1,5 +1,5 @@
 // Guards for built-in functions that V8 cannot interrupt. V8 checks for termination at the entry of a JavaScript
-// function and, every so many turns, in a JavaScript loop, and nowhere in its own native loops. So a call that may loop
+// function and at intervals in a JavaScript loop, and nowhere in its own native loops. So a call that may loop
 // for long gets an argument whose every step runs JavaScript: a proxy around the receiver, an iterator or a loop of
 // 19_guarding.js or of this file, each turn of which is short. Ordinary calls (real arrays of ordinary size) go to V8
 // unchanged. Defense in depth only; see README.md. `21_text_guards.js` does the same for text, `22_buffer_guards.js`
@@ -12,6 +12,7 @@ import {
   callStepping,
   closeQuietly,
   concatPart,
+  defineBuiltIn,
   flatten,
   isConcatReady,
   isObject,
@@ -21,13 +22,13 @@ import {
   MAX_QUICK_COMPARE,
   noteProxy,
   replace,
-  setGlobal,
   steppingIterator,
   steppingProxy,
   wrapConstructor,
 } from "ext:cx/19_guarding.js";
 
 export {
+  defineBuiltIn,
   guardAfterRestore,
   guardRestored,
   isGuestProxy,
@@ -35,7 +36,6 @@ export {
   isOrdinaryArray,
   lengthOf,
   replace,
-  setGlobal,
   steppingProxy,
   wrapConstructor,
 } from "ext:cx/19_guarding.js";
@@ -61,7 +61,7 @@ replace(globalThis.Proxy, "revocable", (original) => ({
     return original(target, handler, noteProxy());
   },
 }).method);
-setGlobal(globalThis, "Proxy", wrapConstructor(globalThis.Proxy, noteProxy));
+defineBuiltIn(globalThis, "Proxy", wrapConstructor(globalThis.Proxy, noteProxy));
 
 function guardArrayMethod(name, callbackTakes) {
   replace(ArrayPrototype, name, (original) => ({

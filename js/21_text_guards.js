@@ -2,12 +2,12 @@
 
 import { core, primordials } from "ext:core/mod.js";
 import {
+  defineBuiltIn,
   isGuestProxy,
   isObject,
   isOrdinaryArray,
   lengthOf,
   replace,
-  setGlobal,
   steppingProxy,
 } from "ext:cx/20_guards.js";
 import {
@@ -235,8 +235,8 @@ const GuardedRegExp = new Proxy(RegExp, {
     return ReflectConstruct(target, checkPattern(args), newTarget === GuardedRegExp ? target : newTarget);
   },
 });
-setGlobal(globalThis, "RegExp", GuardedRegExp);
-setGlobal(RegExpPrototype, "constructor", GuardedRegExp);
+defineBuiltIn(globalThis, "RegExp", GuardedRegExp);
+defineBuiltIn(RegExpPrototype, "constructor", GuardedRegExp);
 
 // `raw` is an array-like of any length.
 replace(String, "raw", (original) => ({

@@ -2,12 +2,12 @@
 
 import { core, primordials } from "ext:core/mod.js";
 import {
+  defineBuiltIn,
   guardAfterRestore,
   isObject,
   iteratesOrdinarily,
   lengthOf,
   replace,
-  setGlobal,
   steppingIterable,
   steppingProxy,
   wrapConstructor,
@@ -86,8 +86,8 @@ function guardView(name) {
     ObjectDefineProperty(guarded, keys[index], ObjectGetOwnPropertyDescriptor(original, keys[index]));
   }
   ObjectSetPrototypeOf(guarded, TypedArray);
-  setGlobal(globalThis, name, guarded);
-  setGlobal(original.prototype, "constructor", guarded);
+  defineBuiltIn(globalThis, name, guarded);
+  defineBuiltIn(original.prototype, "constructor", guarded);
 }
 
 const VIEWS = [
@@ -133,6 +133,6 @@ const FixedArrayBuffer = wrapConstructor(OriginalArrayBuffer, (args) => {
   // Only the length is passed on: the options were read once, and a second read could give another result.
   return args.length === 0 ? [] : [args[0]];
 });
-setGlobal(globalThis, "ArrayBuffer", FixedArrayBuffer);
-setGlobal(OriginalArrayBuffer.prototype, "constructor", FixedArrayBuffer);
+defineBuiltIn(globalThis, "ArrayBuffer", FixedArrayBuffer);
+defineBuiltIn(OriginalArrayBuffer.prototype, "constructor", FixedArrayBuffer);
 delete OriginalArrayBuffer.prototype.resize;

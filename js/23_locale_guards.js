@@ -2,7 +2,7 @@
 
 import { primordials } from "ext:core/mod.js";
 import { inTimeZone, withTimeZone } from "ext:cx/13_time_zone.js";
-import { checkedIterable, isObject, replace, setGlobal, wrapConstructor } from "ext:cx/20_guards.js";
+import { checkedIterable, defineBuiltIn, isObject, replace, wrapConstructor } from "ext:cx/20_guards.js";
 import { boundedText, checkMarks, checkText, MAX_MARKS, toLength, toText } from "ext:cx/21_text_guards.js";
 
 const {
@@ -194,8 +194,8 @@ for (let index = 0; index < intlNames.length; index++) {
     const bounded = boundedArguments(args, name === "Locale" ? checkedLocale : localeList);
     return name === "DateTimeFormat" ? withTimeZone(bounded) : bounded;
   });
-  setGlobal(Intl, name, guarded);
-  setGlobal(original.prototype, "constructor", guarded);
+  defineBuiltIn(Intl, name, guarded);
+  defineBuiltIn(original.prototype, "constructor", guarded);
 }
 guardLocales(StringPrototype, "toLocaleLowerCase");
 guardLocales(StringPrototype, "toLocaleUpperCase");

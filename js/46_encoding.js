@@ -17,8 +17,13 @@ const {
 export const ops = core.ops;
 const FAILURE = 33; // "!"
 
+// Whether an answer of the host is an error: no JSON text begins with this sign.
+export function isFailure(answer) {
+  return StringPrototypeCharCodeAt(answer, 0) === FAILURE;
+}
+
 export function decode(answer) {
-  if (StringPrototypeCharCodeAt(answer, 0) === FAILURE) {
+  if (isFailure(answer)) {
     throw toolError(answer);
   }
   return fromJson(answer);

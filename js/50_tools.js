@@ -1,6 +1,7 @@
 // The functions with which a script finds and calls tools.
 
 import { primordials } from "ext:core/mod.js";
+import { defineBuiltIn } from "ext:cx/20_guards.js";
 import { checkKeys } from "ext:cx/21_text_guards.js";
 import { McpToolError } from "ext:cx/40_errors.js";
 import { remember } from "ext:cx/42_answers.js";
@@ -280,13 +281,7 @@ export function setServers(list) {
       const global = list[index][which];
       // The name must be free: a server named `URL` does not replace the class. Files can be imported as well.
       if (!(global in globalThis) || global === "fs") {
-        ObjectDefineProperty(globalThis, global, {
-          __proto__: null,
-          value: which === 2 ? servers[camel] : servers[global],
-          writable: true,
-          enumerable: false,
-          configurable: true,
-        });
+        defineBuiltIn(globalThis, global, which === 2 ? servers[camel] : servers[global]);
       }
     }
   }
@@ -437,13 +432,7 @@ function help(topic) {
 }
 
 // A common word: a script may use it as a variable name.
-ObjectDefineProperty(globalThis, "help", {
-  __proto__: null,
-  value: help,
-  writable: true,
-  enumerable: false,
-  configurable: true,
-});
+defineBuiltIn(globalThis, "help", help);
 
 // These are read-only: a script that replaces one by accident gets an error at that line and not somewhere else.
 const fixed = {

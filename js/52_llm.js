@@ -1,12 +1,13 @@
 // `llm`: a script's questions to a language model.
 
 import { primordials } from "ext:core/mod.js";
+import { defineBuiltIn } from "ext:cx/20_guards.js";
 import { checkKeys } from "ext:cx/21_text_guards.js";
 import { toJson } from "ext:cx/30_json.js";
 import { name, orInvalid } from "ext:cx/46_encoding.js";
 import { query } from "ext:cx/50_tools.js";
 
-const { ArrayIsArray, ObjectDefineProperty, ObjectFreeze, TypeError } = primordials;
+const { ArrayIsArray, ObjectFreeze, TypeError } = primordials;
 
 function call(fields) {
   return query({ __proto__: null, kind: "llm", call: fields });
@@ -80,10 +81,4 @@ const llm = ObjectFreeze({
 });
 
 // A common word: a script may use it as a variable name.
-ObjectDefineProperty(globalThis, "llm", {
-  __proto__: null,
-  value: llm,
-  writable: true,
-  enumerable: false,
-  configurable: true,
-});
+defineBuiltIn(globalThis, "llm", llm);

@@ -3,6 +3,7 @@
 
 import { core, primordials } from "ext:core/mod.js";
 import { abort, late, loadedStreams, streams, textStreams } from "ext:cx/10_web.js";
+import { defineBuiltIn } from "ext:cx/20_guards.js";
 import { coded, McpToolError } from "ext:cx/40_errors.js";
 import { abortable, isSignal } from "ext:cx/44_signals.js";
 import { query } from "ext:cx/50_tools.js";
@@ -16,6 +17,7 @@ const parts = {
   abortable,
   coded,
   core,
+  defineBuiltIn,
   isSignal,
   loadedStreams,
   McpToolError,

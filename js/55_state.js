@@ -1,6 +1,7 @@
 // The state that a script keeps between runs.
 
 import { primordials } from "ext:core/mod.js";
+import { defineBuiltIn } from "ext:cx/20_guards.js";
 import { fromJson, toJson } from "ext:cx/30_json.js";
 import { McpToolError } from "ext:cx/40_errors.js";
 import { name, orInvalid } from "ext:cx/46_encoding.js";
@@ -10,7 +11,6 @@ const {
   MapPrototypeDelete,
   MapPrototypeGet,
   MapPrototypeSet,
-  ObjectDefineProperty,
   ObjectFreeze,
   Promise,
   SafeMap,
@@ -107,10 +107,4 @@ const state = ObjectFreeze({
 });
 
 // A common word: a script may use it as a variable name.
-ObjectDefineProperty(globalThis, "state", {
-  __proto__: null,
-  value: state,
-  writable: true,
-  enumerable: false,
-  configurable: true,
-});
+defineBuiltIn(globalThis, "state", state);

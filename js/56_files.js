@@ -3,6 +3,7 @@
 // The host decides about every path. Bytes cross the boundary as base64 text.
 
 import { core, primordials } from "ext:core/mod.js";
+import { defineBuiltIn } from "ext:cx/20_guards.js";
 import { toJson } from "ext:cx/30_json.js";
 import { query } from "ext:cx/50_tools.js";
 
@@ -93,26 +94,24 @@ function isText(encoding) {
 // The bytes of a file. As in Node, `toString()` gives them as text.
 function makeBytes(text) {
   const bytes = forgivingBase64Decode(text);
-  ObjectDefineProperty(bytes, "toString", {
-    __proto__: null,
-    value: () => core.decode(bytes),
-    writable: true,
-    enumerable: false,
-    configurable: true,
-  });
+  defineBuiltIn(bytes, "toString", () => core.decode(bytes));
   return bytes;
+}
+
+// The bytes of a buffer or of a view, which are not copied; undefined for anything else.
+export function viewOf(data) {
+  if (ArrayBufferIsView(data)) {
+    return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  }
+  return core.isArrayBuffer(data) ? new Uint8Array(data) : undefined;
 }
 
 function contentOf(data) {
   if (typeof data === "string") {
     return { __proto__: null, data, base64: false };
   }
-  let bytes;
-  if (ArrayBufferIsView(data)) {
-    bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-  } else if (core.isArrayBuffer(data)) {
-    bytes = new Uint8Array(data);
-  } else {
+  const bytes = viewOf(data);
+  if (bytes === undefined) {
     const kind = data === null ? "null" : typeof data;
     throw new TypeError(`fs: expected text or bytes to write: ${kind}; JSON.stringify(value) makes text of a value`);
   }
@@ -225,13 +224,7 @@ fs.promises = fs;
 ObjectFreeze(fs);
 
 // A server of this name has the global instead. Imports take it from the symbol (loader.rs).
-ObjectDefineProperty(globalThis, "fs", {
-  __proto__: null,
-  value: fs,
-  writable: true,
-  enumerable: false,
-  configurable: true,
-});
+defineBuiltIn(globalThis, "fs", fs);
 ObjectDefineProperty(globalThis, SymbolFor("cx.fs"), {
   __proto__: null,
   value: fs,

@@ -3,6 +3,7 @@
 
 import { core, primordials } from "ext:core/mod.js";
 import { readClock } from "ext:cx/06_clock.js";
+import { defineBuiltIn } from "ext:cx/20_guards.js";
 import { clip, makeList, numberText, push } from "ext:cx/31_text.js";
 import { hasProxyPrototype, isFunctionKind, KIND_ARRAY, KIND_PROXY, kindOf, read } from "ext:cx/32_objects.js";
 import { beginInspection, inspectIn, isSpentIn } from "ext:cx/35_inspect.js";
@@ -33,7 +34,6 @@ const {
   NumberParseInt,
   NumberPrototypeToFixed,
   ObjectCreate,
-  ObjectDefineProperty,
   ObjectHasOwn,
   ObjectKeys,
   SafeMap,
@@ -415,10 +415,4 @@ for (let index = 0; index < names.length; index++) {
   console[names[index]] = methods[names[index]];
 }
 
-ObjectDefineProperty(globalThis, "console", {
-  __proto__: null,
-  value: console,
-  writable: true,
-  enumerable: false,
-  configurable: true,
-});
+defineBuiltIn(globalThis, "console", console);

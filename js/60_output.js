@@ -3,33 +3,24 @@
 import { core, primordials } from "ext:core/mod.js";
 import { toJson } from "ext:cx/30_json.js";
 import { toolError } from "ext:cx/40_errors.js";
-import { fileBlock } from "ext:cx/56_files.js";
+import { isFailure } from "ext:cx/46_encoding.js";
+import { fileBlock, viewOf } from "ext:cx/56_files.js";
 
 const {
   ArrayIsArray,
-  ArrayBufferIsView,
   JSONStringify,
   NumberIsFinite,
   ObjectDefineProperty,
   ObjectHasOwn,
   RangeError,
-  StringPrototypeCharCodeAt,
   StringPrototypeSlice,
   String,
   TypeError,
-  Uint8Array,
 } = primordials;
 
 const { forgivingBase64Encode } = core.loadExtScript("ext:deno_web/00_infra.js");
 
 const BLOCKS = { __proto__: null, text: "text", image: "data", audio: "data", resource: "resource", resource_link: "uri" };
-
-function bytes(data) {
-  if (ArrayBufferIsView(data)) {
-    return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-  }
-  return core.isArrayBuffer(data) ? new Uint8Array(data) : undefined;
-}
 
 // The content block for an emitted value: MCP blocks unchanged, everything else as text.
 function block(value) {
@@ -42,7 +33,7 @@ function block(value) {
       if (typeof value.mimeType !== "string") {
         throw new TypeError(`emit: a block of type ${value.type} needs a mimeType`);
       }
-      const raw = bytes(value.data);
+      const raw = viewOf(value.data);
       const data = raw === undefined ? value.data : forgivingBase64Encode(raw);
       if (typeof data !== "string") {
         throw new TypeError(`emit: a block of type ${value.type} needs data as base64 text or bytes`);
@@ -65,10 +56,10 @@ function emit(value) {
   }
   const isFile = value !== null && typeof value === "object" && value.type === undefined && typeof value.file === "string";
   let answer = isFile ? fileBlock(value) : toJson("emit", block(value));
-  if (StringPrototypeCharCodeAt(answer, 0) !== 33) {
+  if (!isFailure(answer)) {
     answer = core.ops.op_cx_emit(answer);
   }
-  if (StringPrototypeCharCodeAt(answer, 0) === 33) {
+  if (isFailure(answer)) {
     throw toolError(answer);
   }
 }
@@ -95,7 +86,7 @@ function progress(done, total, message) {
     report.message = StringPrototypeSlice(String(message), 0, MAX_MESSAGE);
   }
   const answer = core.ops.op_cx_query_blocking(JSONStringify(report));
-  if (StringPrototypeCharCodeAt(answer, 0) === 33) {
+  if (isFailure(answer)) {
     throw toolError(answer);
   }
 }

@@ -4,7 +4,7 @@
 import { core, primordials } from "ext:core/mod.js";
 import { useTape, wallClock } from "ext:cx/06_clock.js";
 import { setClockwork } from "ext:cx/10_web.js";
-import { replace, setGlobal } from "ext:cx/20_guards.js";
+import { defineBuiltIn, replace } from "ext:cx/20_guards.js";
 
 const {
   Date,
@@ -42,8 +42,8 @@ function replaceDates() {
     },
   });
   replace(original, "now", () => ({ method: () => wallClock() }).method);
-  setGlobal(original.prototype, "constructor", wrapped);
-  setGlobal(globalThis, "Date", wrapped);
+  defineBuiltIn(original.prototype, "constructor", wrapped);
+  defineBuiltIn(globalThis, "Date", wrapped);
   const orNow = (date) => date === undefined ? wallClock() : date;
   replace(DateTimeFormatPrototype, "formatToParts", (formatToParts) => ({
     method(date) {

@@ -7,7 +7,7 @@ import { setReportError, setTimeOrigin } from "ext:cx/10_web.js";
 import "ext:cx/12_temporal.js";
 import { setTimeZone } from "ext:cx/13_time_zone.js";
 import "ext:cx/14_metadata.js";
-import { guardRestored } from "ext:cx/20_guards.js";
+import { defineBuiltIn, guardRestored } from "ext:cx/20_guards.js";
 import "ext:cx/21_text_guards.js";
 import "ext:cx/22_buffer_guards.js";
 import "ext:cx/23_locale_guards.js";
@@ -22,7 +22,7 @@ import "ext:cx/58_console.js";
 import "ext:cx/60_output.js";
 import { startTape } from "ext:cx/70_tape.js";
 
-const { ObjectDefineProperty, Promise, PromisePrototypeThen, TypeError } = primordials;
+const { Promise, PromisePrototypeThen, TypeError } = primordials;
 
 let finish;
 
@@ -61,13 +61,7 @@ function start(options) {
   const value = input ?? null;
   const names = ["input", "inputs"];
   for (let index = 0; index < names.length; index++) {
-    ObjectDefineProperty(globalThis, names[index], {
-      __proto__: null,
-      value,
-      writable: true,
-      enumerable: false,
-      configurable: true,
-    });
+    defineBuiltIn(globalThis, names[index], value);
   }
   setServers(servers);
 }

@@ -1,4 +1,8 @@
 //! The executor: admits runs, gives them what they need, and submits them to an engine.
+//!
+//! It owns what outlives a run (`core.rs`): settings, servers, engines, stores, and the runtime of the tools. `builder.rs`
+//! makes it. `runs.rs` runs scripts, `nested.rs` the scripts that they call, and `call.rs` calls without a script;
+//! `admission.rs` bounds how many there are at once, and `reconfigure.rs` changes the settings while they go on.
 
 mod admission;
 mod builder;

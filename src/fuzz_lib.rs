@@ -7,6 +7,7 @@
 
 mod config;
 mod conventions;
+mod durations;
 mod engine {
     mod fence;
     mod mend;

@@ -198,6 +198,7 @@
 #[cfg(feature = "mcp")]
 mod config;
 mod conventions;
+mod durations;
 mod engine;
 mod error;
 mod executor;

@@ -7,6 +7,7 @@ const {
   abortable,
   coded,
   core,
+  defineBuiltIn,
   isSignal,
   loadedStreams,
   McpToolError,
@@ -726,6 +727,7 @@ class Body {
     throw new TypeError("bodies are not read as forms: use `new URLSearchParams(await response.text())`");
   }
 }
+
 // There is no stream as long as the code for them was not loaded.
 function isStream(value) {
   return loadedStreams()?.isReadableStream(value) ?? false;
@@ -1068,29 +1070,15 @@ const INSPECT = SymbolFor("Deno.customInspect");
 
 function finishClass(Class, name) {
   const { prototype } = Class;
-  const hidden = (key, value) =>
-    ObjectDefineProperty(prototype, key, { __proto__: null, value, writable: true, enumerable: false, configurable: true });
   ObjectDefineProperty(prototype, SymbolToStringTag, { __proto__: null, value: name, configurable: true });
   const { toJSON } = prototype;
-  hidden(INSPECT, function (inspect, options) {
+  defineBuiltIn(prototype, INSPECT, function (inspect, options) {
     return `${name} ${inspect(ReflectApply(toJSON, this, []), options)}`;
   });
 }
 
-ObjectDefineProperty(Headers.prototype, SymbolIterator, {
-  __proto__: null,
-  value: Headers.prototype.entries,
-  writable: true,
-  enumerable: false,
-  configurable: true,
-});
-ObjectDefineProperty(FormData.prototype, SymbolIterator, {
-  __proto__: null,
-  value: FormData.prototype.entries,
-  writable: true,
-  enumerable: false,
-  configurable: true,
-});
+defineBuiltIn(Headers.prototype, SymbolIterator, Headers.prototype.entries);
+defineBuiltIn(FormData.prototype, SymbolIterator, FormData.prototype.entries);
 finishClass(FormData, "FormData");
 finishClass(Headers, "Headers");
 finishClass(Request, "Request");
@@ -1108,25 +1096,15 @@ const STREAMS = [
 ];
 const TEXT_STREAMS = ["TextDecoderStream", "TextEncoderStream"];
 
-function define(name, value) {
-  ObjectDefineProperty(globalThis, name, {
-    __proto__: null,
-    value,
-    writable: true,
-    enumerable: false,
-    configurable: true,
-  });
-}
-
 function defineLater(name, load) {
   ObjectDefineProperty(globalThis, name, {
     __proto__: null,
     get() {
-      define(name, load());
+      defineBuiltIn(globalThis, name, load());
       return ReflectGet(globalThis, name);
     },
     set(value) {
-      define(name, value);
+      defineBuiltIn(globalThis, name, value);
     },
     enumerable: false,
     configurable: true,
@@ -1137,7 +1115,7 @@ function defineLater(name, load) {
 holder.made = () => {
   const names = ObjectKeys(globals);
   for (let index = 0; index < names.length; index++) {
-    define(names[index], globals[names[index]]);
+    defineBuiltIn(globalThis, names[index], globals[names[index]]);
   }
   for (let index = 0; index < STREAMS.length; index++) {
     defineLater(STREAMS[index], () => streams()[STREAMS[index]]);

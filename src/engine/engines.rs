@@ -7,6 +7,7 @@ mod options;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
@@ -16,6 +17,7 @@ use self::languages::{python, typescript};
 pub(crate) use self::options::{CompileListener, EngineOptions, WorkerProgram};
 use crate::engine::backend::{Backend, BackendEngine};
 use crate::engine::compile::CodeForm;
+use crate::engine::instance::Engine;
 use crate::engine::pool::job::Job;
 use crate::engine::pool::{Pool, PoolStats};
 use crate::error::{Error, OptionName};
@@ -209,50 +211,31 @@ impl Engines {
         if let Some(program) = &self.options.workers {
             return self.start_workers(program, Kind::TypeScript).map(drop);
         }
-        if self.typescript.initialized() {
-            return Ok(());
-        }
         require(Language::TypeScript)?;
-        let pool = typescript::engine(&self.options)
-            .and_then(|engine| Pool::new(engine, self.options.warm, self.options.trim_after))
-            .map_err(|source| Error::Start { what: "TypeScript", source })?;
-        // Another caller may have been faster; then this pool's threads end.
-        let _quicker = self.typescript.set(pool);
-        Ok(())
+        let options = &self.options;
+        start_pool(&self.typescript, "TypeScript", options.warm, options.trim_after, || {
+            typescript::engine(options)
+        })
     }
 
     fn start_backend(&self, backend: &Arc<dyn Backend>) -> Result<(), Error> {
-        if self.backend.initialized() {
-            return Ok(());
-        }
-        let engine = BackendEngine(Arc::clone(backend));
-        let pool = Pool::new(engine, self.options.warm, self.options.trim_after)
-            .map_err(|source| Error::Start { what: "the back end", source })?;
-        // Another caller may have been faster; then this pool's threads end.
-        let _quicker = self.backend.set(pool);
-        Ok(())
+        let (warm, trim_after) = (self.options.warm, self.options.trim_after);
+        start_pool(&self.backend, "the back end", warm, trim_after, || Ok(BackendEngine(Arc::clone(backend))))
     }
 
     /// Starts the worker processes of a kind, if they have not been started.
     fn start_workers(&self, program: &WorkerProgram, kind: Kind) -> Result<(), Error> {
-        let cell = &self.workers[kind as usize];
-        if cell.initialized() {
-            return Ok(());
-        }
-        require(match kind {
-            Kind::TypeScript => Language::TypeScript,
-            Kind::Python | Kind::PythonWithFuel => Language::Python,
-        })?;
-        let mut options = self.options.clone();
-        if matches!(kind, Kind::PythonWithFuel) {
-            options.warm = options.warm.min(1);
-        }
-        let pool = processes::engine(program, kind, &options)
-            .and_then(|engine| Pool::new(engine, options.warm, options.trim_after))
-            .map_err(|source| Error::Start { what: "worker processes", source })?;
-        // Another caller may have been faster; then this pool's threads and processes end.
-        let _quicker = cell.set(pool);
-        Ok(())
+        let options = &self.options;
+        let (language, warm) = match kind {
+            Kind::TypeScript => (Language::TypeScript, options.warm),
+            Kind::Python => (Language::Python, options.warm),
+            // Such runs are rare.
+            Kind::PythonWithFuel => (Language::Python, options.warm.min(1)),
+        };
+        require(language)?;
+        start_pool(&self.workers[kind as usize], "worker processes", warm, options.trim_after, || {
+            processes::engine(program, kind, warm, options)
+        })
     }
 
     /// Submits a run to its engine, which must have been started.
@@ -296,28 +279,39 @@ impl Engines {
                 Language::TypeScript => &self.workers[..1],
                 Language::Python => &self.workers[1..],
             };
-            return kinds.iter().filter_map(|pool| pool.get()).map(Pool::stats).fold(
-                PoolStats::default(),
-                |all, one| PoolStats {
-                    ready: all.ready + one.ready,
-                    hung: all.hung + one.hung,
-                    waiting: all.waiting + one.waiting,
-                },
-            );
+            let pools = kinds.iter().filter_map(|pool| pool.get());
+            return pools.map(Pool::stats).fold(PoolStats::default(), PoolStats::and);
         }
         match language {
             Language::TypeScript => self.typescript.get().map(Pool::stats).unwrap_or_default(),
             Language::Python => {
                 let pools = [&self.python, &self.python_with_fuel];
                 let [plain, with_fuel] = pools.map(|pool| pool.get().map(Pool::stats).unwrap_or_default());
-                PoolStats {
-                    ready: plain.ready + with_fuel.ready,
-                    hung: plain.hung + with_fuel.hung,
-                    waiting: plain.waiting + with_fuel.waiting,
-                }
+                plain.and(with_fuel)
             }
         }
     }
+}
+
+/// Starts the pool of an engine, which errors call `what`, unless it has been started.
+///
+/// # Errors
+///
+/// If the engine cannot be made, or the system refuses a thread.
+fn start_pool<E: Engine>(
+    cell: &OnceCell<Pool<E>>,
+    what: &'static str,
+    warm: usize,
+    trim_after: Duration,
+    engine: impl FnOnce() -> io::Result<E>,
+) -> Result<(), Error> {
+    if cell.initialized() {
+        return Ok(());
+    }
+    let pool = engine().and_then(|engine| Pool::new(engine, warm, trim_after));
+    // Another caller may have been faster; then the threads and processes of this pool end.
+    let _quicker = cell.set(pool.map_err(|source| Error::Start { what, source })?);
+    Ok(())
 }
 
 async fn start_python(options: EngineOptions) -> Result<Pool<python::Engine>, Error> {
@@ -343,10 +337,16 @@ mod processes {
     pub(super) use crate::engine::process::processes::Processes as Engine;
     use crate::engine::process::workers::{WorkerOptions, Workers};
 
-    pub(super) fn engine(program: &WorkerProgram, kind: Kind, options: &EngineOptions) -> io::Result<Engine> {
+    /// Workers of `program`, of which `warm` are started ahead of time.
+    pub(super) fn engine(
+        program: &WorkerProgram,
+        kind: Kind,
+        warm: usize,
+        options: &EngineOptions,
+    ) -> io::Result<Engine> {
         let workers = Workers::new(WorkerOptions {
             program: program.clone(),
-            spare: options.warm,
+            spare: warm,
             is_python: !matches!(kind, Kind::TypeScript),
             counts_fuel: matches!(kind, Kind::PythonWithFuel),
             memory_bytes: options.memory_bytes,
@@ -381,6 +381,7 @@ mod processes {
     pub(super) fn engine(
         program: &WorkerProgram,
         _kind: Kind,
+        _warm: usize,
         _options: &EngineOptions,
     ) -> io::Result<Engine> {
         match *program {}
@@ -395,7 +396,7 @@ pub(crate) fn work((socket, closed): (std::os::fd::OwnedFd, std::io::Result<()>)
     let newborn = crate::engine::process::worker::begin(socket, closed);
     let options = EngineOptions {
         warm: 1,
-        trim_after: std::time::Duration::MAX,
+        trim_after: Duration::MAX,
         memory_bytes: newborn.memory_bytes(),
         form: newborn.form(),
         caches: newborn.caches().to_vec(),

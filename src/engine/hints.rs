@@ -21,6 +21,7 @@ use self::ending::has_no_data;
 use self::source::{
     attribute, gathers_one, has_word, keeps_call, method, takes_block, takes_field, takes_member_of,
 };
+use crate::json::Json;
 use crate::run::context::ExecutionContext;
 use crate::run::ledger::CallFacts;
 use crate::run::result::{ErrorCode, LogLevel, Outcome};
@@ -190,55 +191,19 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
     error.hint = error.hint.take().or(of_language);
 }
 
-/// Warns, in the output, of what a script that has succeeded did in vain.
+/// Warns, in the output, of what a script that has succeeded did in vain. Call it before the instance is dropped.
 ///
-/// A value is null or empty because the script took an answer for an envelope: `return r.structuredContent` is no
-/// error, and neither is `return r.content[0].text` where `content` is a text. A script that prints has its result in
-/// the output.
-///
-/// A script reads a field by another form of its name than the one that a tool has returned, or of an input that is a
-/// text.
-///
-/// Calls have no answer, because nothing awaits them: `list.forEach(async (x) => await tools.a.b(x))` is no error. A
-/// script that catches the error of `Promise.all` leaves the other calls on purpose. In Python tasks are awaited or
-/// cancelled, and a coroutine that is not awaited is reported by the guest.
-///
-/// Call it before the instance is dropped.
+/// - Its value is null or empty because it took an answer for an envelope: `return r.structuredContent` is no error, and
+///   neither is `return r.content[0].text` where `content` is a text. A script that prints has its result in the output.
+/// - It reads a field by another form of its name than the one that a tool has returned, or of an input that is a text.
+/// - Calls have no answer, because nothing awaits them: `list.forEach(async (x) => await tools.a.b(x))` is no error. A
+///   script that catches the error of `Promise.all` leaves the other calls on purpose. In Python tasks are awaited or
+///   cancelled, and a coroutine that is not awaited is reported by the guest.
 pub(crate) fn warn(outcome: &Outcome, context: &ExecutionContext) {
-    let mut lines = Vec::new();
-    let facts = context.call_facts();
-    if matches!(outcome, Outcome::Returned(_))
-        && context.script.language == Language::TypeScript
-        && facts.has_unfinished
-        && !(facts.has_failed && context.script.source.contains("Promise.all"))
-        && !GIVES_UP.iter().any(|word| context.script.source.contains(word))
-    {
-        lines.push((LogLevel::Warn, NOT_AWAITED.to_owned()));
-    }
-    if let Outcome::Returned(value) = outcome
-        && has_no_data(value.text())
-        && facts.has_returned
-        && !context.has_output()
-        && let Some(field) = envelope_field(&context.script.source, &|name| context.has_returned_field(name))
-    {
-        let what = if value.is_null() { "null" } else { "empty" };
-        let warning = format!(
-            "the script's value is {what}, and it looks for `{field}`: a tool's answer is its content already, parsed"
-        );
-        lines.push((LogLevel::Warn, warning));
-    }
-    if matches!(outcome, Outcome::Returned(_)) && facts.has_returned {
-        lines.extend(fields::warning(context).map(|warning| (LogLevel::Warn, warning)));
-    }
-    if matches!(outcome, Outcome::Returned(value) if has_no_data(value.text())) && !context.has_output() {
-        lines.extend(input::unread(context).map(|warning| (LogLevel::Warn, warning)));
-    }
-    if matches!(outcome, Outcome::Returned(value) if value.is_null())
-        && !context.has_output()
-        && ending::is_lost(&context.script.source)
-    {
-        lines.push((LogLevel::Warn, ending::LOST.to_owned()));
-    }
+    let lines = match outcome {
+        Outcome::Returned(value) => warnings(value, context),
+        Outcome::Failed(_) => Vec::new(),
+    };
     let lines = match context.tape() {
         Some(tape) => tape.closing_lines(lines),
         None => lines,
@@ -246,6 +211,39 @@ pub(crate) fn warn(outcome: &Outcome, context: &ExecutionContext) {
     for (level, line) in lines {
         context.log(level, line);
     }
+}
+
+/// The warnings about a script that has returned `value`.
+fn warnings(value: &Json, context: &ExecutionContext) -> Vec<(LogLevel, String)> {
+    let (script, facts) = (&context.script, context.call_facts());
+    let has_result = context.has_output() || !has_no_data(value.text());
+    let mut warnings = Vec::new();
+    if script.language == Language::TypeScript
+        && facts.has_unfinished
+        && !(facts.has_failed && script.source.contains("Promise.all"))
+        && !GIVES_UP.iter().any(|word| script.source.contains(word))
+    {
+        warnings.push(NOT_AWAITED.to_owned());
+    }
+    if !has_result
+        && facts.has_returned
+        && let Some(field) = envelope_field(&script.source, &|name| context.has_returned_field(name))
+    {
+        let what = if value.is_null() { "null" } else { "empty" };
+        warnings.push(format!(
+            "the script's value is {what}, and it looks for `{field}`: a tool's answer is its content already, parsed"
+        ));
+    }
+    if facts.has_returned {
+        warnings.extend(fields::warning(context));
+    }
+    if !has_result {
+        warnings.extend(input::unread(context));
+    }
+    if !has_result && value.is_null() && ending::is_lost(&script.source) {
+        warnings.push(ending::LOST.to_owned());
+    }
+    warnings.into_iter().map(|warning| (LogLevel::Warn, warning)).collect()
 }
 
 /// The field of an envelope that a script looks for, and that no tool has returned.

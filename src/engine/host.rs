@@ -21,6 +21,15 @@ use crate::run::tape::Wait;
 use crate::run::time_zone::TimeZone;
 use crate::tools::ToolError;
 
+/// Maximum number of calls of every kind, tool calls among them, of a run in flight at once. Tool calls alone are at
+/// most [`calls_in_flight`](Limits::calls_in_flight) and the 10,000 that wait for those; with the default limits this
+/// leaves room for other calls.
+pub(crate) const MAX_CALLS: usize = 11_000;
+
+/// Maximum bytes of the names and queries of a run's calls in flight: as for the arguments of tools, which have a bound
+/// of their own. Queries are small, except those that write the state of scripts.
+pub(crate) const MAX_QUERY_BYTES: usize = 32 << 20;
+
 /// Prefix that marks an answer as an error. No JSON text begins with it.
 const FAILURE: char = '!';
 
@@ -204,11 +213,6 @@ impl Drop for Blocking {
     fn drop(&mut self) {
         self.0.set_blocking(false);
     }
-}
-
-/// Parses `mcp__server__tool`, or `server.tool` as in allow and deny patterns.
-pub(crate) fn tool_name(name: String) -> ToolName {
-    ToolName::of_text(&name)
 }
 
 /// Encodes an answer for the guest.

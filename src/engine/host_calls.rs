@@ -18,12 +18,13 @@ use serde_json::{Value, json as json_value};
 use tokio_util::sync::CancellationToken;
 
 use self::query::Query;
-use crate::engine::host::{Answer, RunHost, RunTape, tool_name};
+use crate::engine::host::{Answer, RunHost, RunTape};
 use crate::files::RunFiles;
 use crate::json::{self, Json, TreeError};
 use crate::run::call_terms::CallTerms;
 use crate::run::calls::resolve::ToolName;
 use crate::run::context::{ExecutionContext, Purpose};
+use crate::run::errors::over;
 use crate::run::limits::Limits;
 use crate::run::recording::{GuestClock, Request};
 use crate::run::result::LogLevel;
@@ -248,11 +249,11 @@ fn answer_query(
     let answer = runtime.in_runtime(async move {
         let request =
             request.map_err(|error| ToolError::new(ToolErrorCode::InvalidArguments, error.to_string()))?;
-        let _held = request.is_held_here().then(|| context.hold_state_call(bytes)).transpose()?;
+        let _held = request.is_held_here().then(|| context.hold_uncounted(bytes)).transpose()?;
         tokio::select! {
             biased;
             answer = perform_query(&context, request) => answer,
-            () = context.cancel.cancelled() => Err(ToolError::new(ToolErrorCode::Cancelled, "the run is over")),
+            () = context.cancel.cancelled() => Err(over()),
         }
     });
     caught(PROGRAM, answer)
@@ -303,7 +304,7 @@ async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<
             return request(context, &server, ServerRequest::GetPrompt { name, arguments }).await;
         }
         Query::Schema { name } => {
-            let tool = context.tool(tool_name(name)).await?;
+            let tool = context.tool(ToolName::of_text(&name)).await?;
             let notation = notation(context.script.language);
             let schema = |tool: ResolvedTool| tool.schema_with_declaration(notation).into_text();
             return Ok(tool.map_or_else(|| "null".to_owned(), schema));

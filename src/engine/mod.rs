@@ -1,5 +1,9 @@
 //! The script engines and what they share: the worker pool, the watchdog, and the host functions
 //! that a script can call.
+//!
+//! It owns the threads and the processes that execute scripts: `engines.rs` starts those of a language at its first run,
+//! and they end with the executor. Whether a script may do what it asks for is decided in [`crate::run`], behind the
+//! interface in `host.rs`.
 
 #[cfg(not(all(feature = "typescript", feature = "python", feature = "process", target_os = "linux")))]
 mod absent;

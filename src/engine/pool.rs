@@ -53,6 +53,15 @@ impl PoolStats {
     pub fn takes_runs(&self) -> bool {
         takes_runs(self.hung)
     }
+
+    /// The state of two pools together.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            ready: self.ready + other.ready,
+            hung: self.hung + other.hung,
+            waiting: self.waiting + other.waiting,
+        }
+    }
 }
 
 impl<E: Engine> Pool<E> {

@@ -113,9 +113,9 @@ impl ResidentGuard {
         state.baseline = state.baseline.min(resident);
         let faults = |run: &Entry| thread_faults(run.thread).unwrap_or(0).saturating_sub(run.faults_before);
         // What an abandoned run holds may never be free. It was asked to stop, and no other run is stopped for it.
-        let held = |run: &Entry| match run.stop.is_abandoned() {
-            true => faults(run).saturating_mul(self.fault_bytes).max(run.limit),
-            false => run.limit,
+        let held = |run: &Entry| {
+            let is_abandoned = run.stop.is_abandoned();
+            if is_abandoned { faults(run).saturating_mul(self.fault_bytes).max(run.limit) } else { run.limit }
         };
         let allowed = state.runs.iter().fold(SLACK_BYTES, |sum, run| sum.saturating_add(held(run)));
         if resident - state.baseline <= allowed {
@@ -147,12 +147,19 @@ impl ResidentGuard {
     }
 
     fn resident_bytes(&self) -> Option<usize> {
-        // Seven numbers in pages, the second of them resident: `man 5 proc_pid_statm`.
-        let mut text = [0; 128];
-        let length = self.statm.as_ref()?.read_at(&mut text, 0).ok()?;
-        let pages = str::from_utf8(&text[..length]).ok()?.split(' ').nth(1)?.parse::<usize>().ok()?;
-        pages.checked_mul(self.page_bytes)
+        resident_bytes(self.statm.as_ref()?)
     }
+}
+
+/// Resident memory of the process whose `/proc/PID/statm` this is, in bytes. It is 0 if the process has ended and is not
+/// reaped, and also if only its first thread has ended: the kernel tells nothing of the memory of the others then. `None`
+/// if the process was reaped.
+pub(super) fn resident_bytes(statm: &File) -> Option<usize> {
+    // Seven numbers in pages, the second of them resident: `man 5 proc_pid_statm`.
+    let mut text = [0; 128];
+    let length = statm.read_at(&mut text, 0).ok()?;
+    let pages = str::from_utf8(text.get(..length)?).ok()?.split(' ').nth(1)?.parse::<usize>().ok()?;
+    pages.checked_mul(rustix::param::page_size())
 }
 
 impl ResidentRun {

@@ -27,14 +27,14 @@ const TICK: Duration = Duration::from_millis(5);
 /// back-to-back runs should not pay for it.
 const LINGER_TICKS: u32 = 200;
 
-/// CPU time after which a run gets a lower priority than others, so that short runs beside it are
-/// fast. Its thread then ends with it, because no thread may raise its own priority again; a new
+/// CPU time after which the thread of a run, or its worker process, gets a lower priority than others, so that short
+/// runs beside it are fast. Its thread then ends with it, because no thread may raise its own priority again; a new
 /// one costs a fraction of a millisecond. Lower values gain nothing for short runs.
-const SHORT_RUN: Duration = Duration::from_millis(12);
+pub(super) const SHORT_RUN: Duration = Duration::from_millis(12);
 
-/// Niceness of the thread of such a run: about a tenth of the CPU time of a thread beside it, and
+/// Niceness of such a run: about a tenth of the CPU time of a thread beside it, and
 /// all that is left over.
-const LONG_RUN_NICENESS: i32 = 10;
+pub(super) const LONG_RUN_NICENESS: i32 = 10;
 
 /// Niceness of a hung thread: the lowest priority, so that it only gets CPU time that nothing else
 /// needs.

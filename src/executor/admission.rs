@@ -14,6 +14,11 @@ use crate::run::nested::MAX_DEPTH;
 use crate::run::result::{ErrorCode, ScriptError};
 use crate::sync::{self, AtomicUsize, Mutex, OwnedSemaphorePermit, Semaphore};
 
+/// Bounds of the time after which a refused run should be tried again. A typical run is far shorter than the queue
+/// timeout.
+const MIN_RETRY_AFTER: Duration = Duration::from_millis(100);
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(5);
+
 /// The number of an executor's runs, and its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -195,8 +200,7 @@ impl Admission {
     }
 
     fn full(&self, message: String) -> Box<ScriptError> {
-        // A typical run is far shorter than the queue timeout.
-        let retry_after = self.queue.max_wait.min(Duration::from_secs(5)).max(Duration::from_millis(100));
+        let retry_after = self.queue.max_wait.clamp(MIN_RETRY_AFTER, MAX_RETRY_AFTER);
         let error = ScriptError::new(ErrorCode::QueueFull, message).with_hint("try again later");
         Box::new(ScriptError { retry_after: Some(retry_after), ..error })
     }

@@ -106,14 +106,14 @@ impl Executor {
         if inner.closed.is_cancelled() {
             return Err(Error::Closed);
         }
-        let grants = RunGrants::default();
-        let observed = inner.observers.start(&script, None, &limits, &grants, &inner.runtime).await;
-        let _stop_on_drop = cancel.clone().drop_guard();
-        let _forward = script.cancel.as_ref().map(|token| self.forward(token, &cancel));
         // The arguments, the result, and a copy of each on its way.
         let memory_bytes = 2 * (limits.argument_bytes + limits.result_bytes);
         let memory_bytes = memory_bytes.min(limits.memory_bytes);
         inner.admission.check(memory_bytes)?;
+        let grants = RunGrants::default();
+        let observed = inner.observers.start(&script, None, &limits, &grants, &inner.runtime).await;
+        let _stop_on_drop = cancel.clone().drop_guard();
+        let _forward = script.cancel.as_ref().map(|token| self.forward(token, &cancel));
         let admitted = inner.admission.enter(&inner.runtime, memory_bytes, &cancel).await;
         drop(script.while_queued.take());
         let limits = RunLimits::new(limits, settings.max_limits, lowered);
@@ -133,15 +133,7 @@ impl Executor {
                 };
                 (result, outcome)
             }
-            Err(refused) => {
-                let code = match refused.code {
-                    ErrorCode::QueueFull => ToolErrorCode::QueueFull,
-                    _ => ToolErrorCode::Cancelled,
-                };
-                let mut error = ToolError::new(code, refused.message.clone());
-                error.retry_after = refused.retry_after;
-                (Err(error), Outcome::Failed(*refused))
-            }
+            Err(refused) => (Err(not_admitted(&refused)), Outcome::Failed(*refused)),
         };
         let run = context.finish(outcome, Measured::default());
         // As a run with a script: what its caller does not get is no success for others either.
@@ -152,6 +144,17 @@ impl Executor {
         }
         Ok(FinishedRequest { result, run })
     }
+}
+
+/// The error of a call whose run was not admitted.
+fn not_admitted(refused: &ScriptError) -> ToolError {
+    let code = match refused.code {
+        ErrorCode::QueueFull => ToolErrorCode::QueueFull,
+        _ => ToolErrorCode::Cancelled,
+    };
+    let mut error = ToolError::new(code, refused.message.clone());
+    error.retry_after = refused.retry_after;
+    error
 }
 
 /// The error of a run whose call has failed.
@@ -167,3 +170,6 @@ fn failed(error: &ToolError) -> ScriptError {
     failed.retry_after = error.retry_after;
     failed
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,11 +21,11 @@ use crate::storage::shared::{SharedEntry, SharedError, SharedKeys, SharedStore, 
 ///
 /// [`Error::InvalidOptions`] if the tenant's name or key file cannot be used.
 pub(super) fn open(
-    isolation: Option<&Isolation>,
+    isolation: &Isolation,
     limits: HistoryLimits,
     runtime: &Handle,
 ) -> Result<Option<SharedStores>, Error> {
-    let Some(Isolation::Nats(workers)) = isolation else { return Ok(None) };
+    let Isolation::Nats(workers) = isolation else { return Ok(None) };
     let Some(shared) = &workers.shared else { return Ok(None) };
     let invalid = |problem| Error::InvalidOptions { option: OptionName::Isolation, problem };
     if shared.key_file.as_os_str().is_empty() {

@@ -171,22 +171,12 @@ async fn pass_on(
     loop {
         tokio::select! {
             relayed = &mut relaying => {
-                return match relayed {
-                    Some(executor) => {
-                        let ended = match ended {
-                            Some(ended) => ended,
-                            None => passing.await,
-                        };
-                        Some((executor, ended))
-                    }
-                    None => {
-                        // Tells the worker, if it is still connected.
-                        if ended.is_none() {
-                            passing.await;
-                        }
-                        None
-                    }
+                // Tells the worker that the run is over, if it is still connected.
+                let ended = match ended {
+                    Some(ended) => ended,
+                    None => passing.await,
                 };
+                return relayed.map(|executor| (executor, ended));
             }
             // What is on its way is still passed on.
             end = &mut passing, if ended.is_none() => ended = Some(end),

@@ -9,14 +9,14 @@ use tokio::sync::oneshot;
 
 use super::admission::Admission;
 use super::metrics::CountedRun;
-use super::start::{not_run, refused, start_engine};
+use super::start::{code_without_result, not_run, refused, start_engine};
 use crate::engine::engines::Engines;
 use crate::engine::pool::job::Job;
 use crate::error::Error;
 use crate::run::context::{ExecutionContext, Purpose, RunEnvironment};
 use crate::run::nested::NestedRunner;
 use crate::run::observer::{Observation, Observers};
-use crate::run::result::{ErrorCode, ExecuteResult, Usage};
+use crate::run::result::{ExecuteResult, Usage};
 use crate::run::script::Script;
 
 /// The parts of an executor that a nested run needs. They are shared, so that a run that is in flight
@@ -51,10 +51,7 @@ async fn run(
         None => perform(&parts, script, Purpose::Run, caller, observed.observation().clone()).await,
     };
     counted.record(&result);
-    observed.finish(result.as_ref().map_err(|error| match error {
-        Error::Closed => ErrorCode::Cancelled,
-        _ => ErrorCode::EngineUnavailable,
-    }));
+    observed.finish(result.as_ref().map_err(code_without_result));
     result
 }
 

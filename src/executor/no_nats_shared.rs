@@ -13,7 +13,7 @@ use crate::storage::shared::SharedStores;
 ///
 /// None.
 pub(super) fn open(
-    _isolation: Option<&Isolation>,
+    _isolation: &Isolation,
     _limits: HistoryLimits,
     _runtime: &Handle,
 ) -> Result<Option<SharedStores>, Error> {

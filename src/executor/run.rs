@@ -67,32 +67,42 @@ pub struct RunEvents {
     queued_progress: Arc<AtomicUsize>,
 }
 
+/// Sends progress of both kinds, of which at most [`MAX_QUEUED_PROGRESS`] together wait to be read.
+#[derive(Clone)]
+struct ProgressSender {
+    events: mpsc::UnboundedSender<RunEvent>,
+    queued: Arc<AtomicUsize>,
+}
+
+impl ProgressSender {
+    fn send(&self, event: impl FnOnce() -> RunEvent) {
+        if self.queued.fetch_add(1, Ordering::Relaxed) < MAX_QUEUED_PROGRESS {
+            let _ = self.events.unbounded_send(event());
+        } else {
+            self.queued.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
 impl Run {
     /// Starts the run on the executor's runtime.
     pub(super) fn start(executor: &Executor, mut script: Script) -> Self {
         let (sender, receiver) = mpsc::unbounded();
         let queued_progress = Arc::<AtomicUsize>::default();
         let events = RunEvents { receiver, queued_progress: Arc::clone(&queued_progress) };
-        let (output, progress, call) = (sender.clone(), sender.clone(), sender.clone());
-        let (reports, queued_reports) = (sender.clone(), Arc::clone(&queued_progress));
+        let (output, call) = (sender.clone(), sender.clone());
+        let progress = ProgressSender { events: sender.clone(), queued: queued_progress };
+        let reports = progress.clone();
         // An event for which there is no reader any more is dropped.
         // Not `on_output`: events wait to be read, and only what is kept is bounded.
         script.on_kept_output = Some(both(script.on_kept_output.take(), move |entry: &Output| {
             let _ = output.unbounded_send(RunEvent::Output(entry.clone()));
         }));
         script.on_progress = Some(both(script.on_progress.take(), move |report: &CallProgress| {
-            if queued_progress.fetch_add(1, Ordering::Relaxed) < MAX_QUEUED_PROGRESS {
-                let _ = progress.unbounded_send(RunEvent::Progress(report.clone()));
-            } else {
-                queued_progress.fetch_sub(1, Ordering::Relaxed);
-            }
+            progress.send(|| RunEvent::Progress(report.clone()));
         }));
         script.on_report = Some(both(script.on_report.take(), move |report: &Progress| {
-            if queued_reports.fetch_add(1, Ordering::Relaxed) < MAX_QUEUED_PROGRESS {
-                let _ = reports.unbounded_send(RunEvent::Report(report.clone()));
-            } else {
-                queued_reports.fetch_sub(1, Ordering::Relaxed);
-            }
+            reports.send(|| RunEvent::Report(report.clone()));
         }));
         script.on_call = Some(both(script.on_call.take(), move |record: &ToolCallRecord| {
             let _ = call.unbounded_send(RunEvent::Call(record.clone()));

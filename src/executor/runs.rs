@@ -12,7 +12,7 @@ use super::nested::{self, Parts};
 use super::run::Run;
 use super::servers::ServerSet;
 use super::settings::Settings;
-use super::start::{not_run, refused, start_engine};
+use super::start::{code_without_result, not_run, refused, start_engine};
 use crate::engine::pool::job::Job;
 use crate::error::Error;
 use crate::run::context::{Purpose, RunEnvironment};
@@ -20,7 +20,7 @@ use crate::run::grants::RunGrants;
 use crate::run::limits::in_force::RunLimits;
 use crate::run::nested::NestedRunner;
 use crate::run::observer::Observation;
-use crate::run::result::{ErrorCode, ExecuteResult, Usage};
+use crate::run::result::{ExecuteResult, Usage};
 use crate::run::script::Script;
 use crate::run::state::{NoState, StateAccess};
 use crate::run::tape::Tape;
@@ -127,10 +127,7 @@ impl Executor {
             }
         };
         counted.record(&result);
-        observed.finish(result.as_ref().map_err(|error| match error {
-            Error::Closed => ErrorCode::Cancelled,
-            _ => ErrorCode::EngineUnavailable,
-        }));
+        observed.finish(result.as_ref().map_err(code_without_result));
         result
     }
 

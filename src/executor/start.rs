@@ -47,6 +47,14 @@ pub(super) fn refused(refusal: &ToolError) -> ExecuteResult {
     not_run(ScriptError::new(ErrorCode::EngineUnavailable, refusal.message.clone()), Usage::default())
 }
 
+/// The code under which observers see a run that has no result, because of the executor.
+pub(super) fn code_without_result(error: &Error) -> ErrorCode {
+    match error {
+        Error::Closed => ErrorCode::Cancelled,
+        _ => ErrorCode::EngineUnavailable,
+    }
+}
+
 /// The result of a run that was never started.
 pub(super) fn not_run(error: ScriptError, usage: Usage) -> ExecuteResult {
     ExecuteResult {

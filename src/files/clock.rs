@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::durations::nanoseconds;
+
 /// The clock of the files in memory.
 #[derive(Debug)]
 pub(crate) enum Clock {
@@ -22,8 +24,8 @@ impl Clock {
         match self {
             Self::Real(resolution) => {
                 let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-                let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
-                let resolution = u64::try_from(resolution.as_nanos()).unwrap_or(u64::MAX).max(1);
+                let now = nanoseconds(now);
+                let resolution = nanoseconds(*resolution).max(1);
                 now - now % resolution
             }
             Self::Counting(count) => {

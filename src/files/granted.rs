@@ -8,7 +8,7 @@
 use std::fs::{File, FileTimes};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
@@ -20,6 +20,7 @@ use super::error::{FileError, FileErrorCode};
 use super::metadata::{Entry, Kind, Metadata, OpenMode};
 use super::path::GuestPath;
 use super::quota::QuotaUse;
+use crate::durations::nanoseconds;
 
 /// Maximum number of entries of a directory that are listed.
 const MAX_ENTRIES: usize = 100_000;
@@ -274,14 +275,9 @@ fn of_system(metadata: &cap_std::fs::Metadata) -> Metadata {
     Metadata {
         kind: kind(metadata.file_type()),
         size: metadata.len(),
-        modified: nanoseconds(modified),
+        modified: nanoseconds(modified.duration_since(UNIX_EPOCH).unwrap_or_default()),
         id: (metadata.dev().wrapping_add(2), metadata.ino()),
     }
-}
-
-fn nanoseconds(time: SystemTime) -> u64 {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn kind(kind: cap_std::fs::FileType) -> Kind {

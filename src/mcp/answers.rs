@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::questions::Caller;
+use crate::durations::milliseconds;
 use crate::json::{self, Json, TreeError};
 use crate::tools::{SentRequest, TraceContext};
 
@@ -187,8 +188,8 @@ pub(crate) fn encoded(message: &ClientJsonRpcMessage) -> Result<Vec<u8>, serde_j
     let end = end_of(&body, context_end, EMPTY)?;
     let (before, after) = (&body[..end - 2], &body[end..]);
     let task = extensions.get::<TaskTime>().map(|TaskTime(keep)| {
-        let milliseconds = u64::try_from(keep.as_millis()).unwrap_or(u64::MAX);
-        format!(r#","task":{{"ttl":{milliseconds}}}"#)
+        let ttl = milliseconds(*keep);
+        format!(r#","task":{{"ttl":{ttl}}}"#)
     });
     let task = task.unwrap_or_default();
     Ok([before, arguments.text().as_bytes(), task.as_bytes(), after].concat())

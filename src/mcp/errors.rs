@@ -7,6 +7,7 @@ use rmcp::model::{ErrorCode, ErrorData};
 use serde::Deserialize as _;
 use serde_json::json;
 
+use crate::durations::milliseconds;
 use crate::text::start_bytes;
 use crate::tools::{ServerFailureKind, ToolError, ToolErrorCode};
 
@@ -137,7 +138,7 @@ pub(crate) fn begun(mut error: ToolError) -> ToolError {
 
 /// Encodes a failure as the answer to a request. [`tool_error`] decodes it.
 pub(crate) fn encode(error: &ToolError) -> ErrorData {
-    let millis = error.retry_after.map(|pause| u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
+    let millis = error.retry_after.map(milliseconds);
     let data =
         json!({ "code": error.code.as_str(), "retryAfterMs": millis, "failure": &error.server_failure });
     ErrorData::new(HTTP_FAILURE, error.message.clone(), Some(data))
@@ -150,8 +151,7 @@ pub(crate) fn tool_error(error: &ErrorData) -> Option<ToolError> {
         return None;
     }
     let data = error.data.as_ref()?;
-    let name = data["code"].as_str()?;
-    let code = *ToolErrorCode::ALL.iter().find(|code| code.as_str() == name)?;
+    let code = ToolErrorCode::from_name(data["code"].as_str()?)?;
     let mut failure = ToolError::new(code, error.message.to_string());
     failure.retry_after = data["retryAfterMs"].as_u64().map(Duration::from_millis);
     failure.server_failure = Option::deserialize(&data["failure"]).ok().flatten();

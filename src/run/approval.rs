@@ -11,7 +11,8 @@ use std::time::Instant;
 use serde_json::{Map, Value};
 
 use crate::run::calls::held::HeldCall;
-use crate::run::context::{ExecutionContext, over};
+use crate::run::context::ExecutionContext;
+use crate::run::errors::over;
 use crate::run::ledger::{Call, RecordId};
 use crate::run::observer::{ApprovalAnswered, ApproverKind, Arguments, RunEvent};
 use crate::run::prompts::NoAnswer;

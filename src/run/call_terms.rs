@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 use crate::run::ledger::RecordId;
 use crate::tools::{ToolError, ToolErrorCode};
 
-/// Maximum time that a script can give a call. A run ends long before.
-const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
+/// Maximum time that a script can give a call, in milliseconds: a day. A run ends long before.
+const MAX_TIMEOUT_MS: f64 = 86_400_000.0;
 
 /// The terms of one call, as its script sets them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -27,7 +27,7 @@ pub(crate) struct CallTerms {
 impl CallTerms {
     /// The terms as a guest writes them: zero for none.
     pub(crate) fn from_guest(id: u64, timeout_ms: f64) -> Self {
-        Self { id: (id > 0).then_some(id), timeout: bounded(timeout_ms) }
+        Self { id: (id > 0).then_some(id), timeout: timeout(timeout_ms) }
     }
 
     pub(super) fn is_none(self) -> bool {
@@ -35,12 +35,15 @@ impl CallTerms {
     }
 }
 
-/// The time for an answer as a guest writes it, in milliseconds: zero for none.
-fn bounded(timeout_ms: f64) -> Option<Duration> {
-    (timeout_ms > 0.0).then(|| {
-        let longest = MAX_TIMEOUT.as_secs_f64();
-        Duration::from_secs_f64((timeout_ms / 1_000.0).min(longest))
-    })
+/// The time for an answer as a guest writes it: zero for none.
+fn timeout(timeout_ms: f64) -> Option<Duration> {
+    (timeout_ms > 0.0).then(|| guest_duration(timeout_ms))
+}
+
+/// A duration as a guest writes it, at most a day. What is no duration counts as zero.
+pub(super) fn guest_duration(milliseconds: f64) -> Duration {
+    let milliseconds = milliseconds.clamp(0.0, MAX_TIMEOUT_MS);
+    Duration::try_from_secs_f64(milliseconds / 1_000.0).unwrap_or_default()
 }
 
 /// The unfinished calls of a run that its script can end, by the guest's numbers for them. There are never more than
@@ -102,10 +105,10 @@ impl EndableCalls {
         record
     }
 
-    /// Gives the call with this number so much time for its answer from now on, if it is unfinished and has no time
-    /// yet.
+    /// Gives the call with this number `timeout_ms` for its answer from this moment on, if it is unfinished and has no
+    /// time yet.
     pub(super) fn limit(&self, id: u64, timeout_ms: f64) {
-        let Some(timeout) = bounded(timeout_ms) else { return };
+        let Some(timeout) = timeout(timeout_ms) else { return };
         let Some(end) = self.0.lock().get(&id).map(|call| Arc::clone(&call.end)) else { return };
         let mut deadline = end.deadline.lock();
         if deadline.is_none() {

@@ -29,7 +29,8 @@ use self::send::{Decided, Permission};
 use crate::json::{Json, numbers};
 use crate::run::approval::{asks_about, effects_of};
 use crate::run::call_terms::CallTerms;
-use crate::run::context::{ExecutionContext, denied, over};
+use crate::run::context::ExecutionContext;
+use crate::run::errors::{denied, over};
 use crate::run::ledger::Call;
 use crate::run::observer::RunEvent;
 use crate::run::result::{PlannedCall, ToolCallStatus};
@@ -87,8 +88,8 @@ impl ExecutionContext {
         }
     }
 
-    /// Gives the unfinished call for which the guest has this number so much time for its answer from now on. Without
-    /// such a call it does nothing, and a call that has a time keeps it.
+    /// Gives the unfinished call for which the guest has this number `timeout_ms` for its answer from this moment on.
+    /// Without such a call it does nothing, and a call that has a time keeps it.
     pub(crate) fn limit_call(&self, id: u64, timeout_ms: f64) {
         self.endable_calls.limit(id, timeout_ms);
     }

@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::run::context::{ExecutionContext, over};
+use crate::run::context::ExecutionContext;
+use crate::run::errors::over;
 use crate::run::state::StateAccess;
 use crate::storage::state::StateCall;
-use crate::text;
+use crate::text::visible_preview;
 use crate::tools::{ToolError, ToolErrorCode};
+
+/// Maximum characters of the id of a run in a message. Real ids are shorter.
+const MAX_SHOWN_ID: usize = 40;
 
 impl ExecutionContext {
     /// Performs an operation on the script's state and returns JSON text.
@@ -15,7 +19,7 @@ impl ExecutionContext {
     /// needs one of the slots for calls in flight and waits for it together with other calls. Dropping the future
     /// stops the wait; an operation that has started is completed.
     pub(crate) async fn state(self: &Arc<Self>, call: StateCall) -> Result<String, ToolError> {
-        let _held = self.hold_state_call(call.bytes())?;
+        let _held = self.hold_uncounted(call.bytes())?;
         let state = match &self.environment.state {
             StateAccess::Open(state) => state,
             StateAccess::None(problem) => return Err((*problem).into()),
@@ -37,9 +41,10 @@ impl ExecutionContext {
             None => None,
         };
         let Some(run) = run else {
-            let shown = text::start(id, 40);
+            let shown = visible_preview(id, MAX_SHOWN_ID);
             let problem = format!(
-                "no run `{shown}` is kept: `runId` names one in the answer that left something out, for an hour"
+                "no run `{shown}` is kept: `runId` names one in the answer that left something out, until it is too \
+                 old or newer ones need its place"
             );
             return Err(ToolError::new(ToolErrorCode::RunNotFound, problem));
         };

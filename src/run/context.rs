@@ -446,15 +446,6 @@ fn visible_servers(tools: &ToolsInForce) -> Vec<Arc<str>> {
     names.filter(|name| tools.may_permit_server(name)).cloned().collect()
 }
 
-pub(super) fn denied(server: &str, tool: &str) -> ToolError {
-    ToolError::new(ToolErrorCode::ToolDenied, format!("this run may not call `{server}.{tool}`"))
-        .for_tool(server, tool)
-}
-
-pub(super) fn over() -> ToolError {
-    ToolError::new(ToolErrorCode::Cancelled, "the run is over")
-}
-
 #[cfg(test)]
 impl RunEnvironment {
     /// An environment without tools and state, for tests of engines.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::run::context::{ExecutionContext, denied, over};
+use crate::run::context::ExecutionContext;
+use crate::run::errors::{denied, over};
 use crate::run::observer::{Discovered, RunEvent};
 use crate::run::result::LogLevel;
 use crate::text::visible_preview;
@@ -81,12 +82,12 @@ impl ExecutionContext {
         catalog.unknown_server(server, &self.suggestions)
     }
 
-    /// The servers with a tool of this name that the run may call, at most so many, as last listed.
-    pub(crate) fn servers_with_tool(&self, name: &str, most: usize) -> Vec<Arc<str>> {
+    /// The servers with a tool of this name that the run may call, at most `max`, as last listed.
+    pub(crate) fn servers_with_tool(&self, name: &str, max: usize) -> Vec<Arc<str>> {
         let in_force = self.in_force();
         let named = in_force.catalog.servers_with_tool(name);
         let permitted = named.filter(|(server, tool)| in_force.permits(server, tool));
-        permitted.take(most).map(|(server, _)| Arc::clone(server)).collect()
+        permitted.take(max).map(|(server, _)| Arc::clone(server)).collect()
     }
 
     /// The name of a server in Python scripts.

@@ -11,10 +11,12 @@ use crate::json::Json;
 use crate::net::call::{FetchCall, FetchRequest, GuestBytes, RedirectMode};
 use crate::net::connections::HttpResponse;
 use crate::net::request::HttpRequest;
+use crate::run::call_terms::guest_duration;
 use crate::run::calls::arguments::ExactArguments;
 use crate::run::calls::held::HeldCall;
 use crate::run::calls::send::{Decided, HostRequest, Permission};
-use crate::run::context::{ExecutionContext, denied};
+use crate::run::context::ExecutionContext;
+use crate::run::errors::denied;
 use crate::run::fetches::{Begun, Turn};
 use crate::run::ledger::Call;
 use crate::run::result::PlannedCall;
@@ -69,7 +71,7 @@ impl ExecutionContext {
     async fn open_fetch(self: &Arc<Self>, request: FetchRequest, bytes: usize) -> Result<String, ToolError> {
         let held = self.hold_call(bytes)?;
         let id = request.id;
-        let asked_end = request.timeout_ms.map(|time| Instant::now() + duration(time));
+        let asked_end = request.timeout_ms.map(|time| Instant::now() + guest_duration(time));
         let terms = Terms { redirect: request.redirect, asked_end };
         let begun = self.fetches.responses.begin(id)?;
         let opened = async {
@@ -285,12 +287,6 @@ fn object(value: Value) -> Map<String, Value> {
         Value::Object(fields) => fields,
         _ => Map::new(),
     }
-}
-
-/// Converts milliseconds from a script. A number that is not a duration counts as zero.
-fn duration(milliseconds: f64) -> Duration {
-    const DAY: f64 = 86_400_000.0;
-    Duration::try_from_secs_f64(milliseconds.clamp(0.0, DAY) / 1_000.0).unwrap_or_default()
 }
 
 /// The error of a request that the script itself has ended.

@@ -50,7 +50,7 @@ pub struct HistoryLimits {
 impl Default for HistoryLimits {
     fn default() -> Self {
         // An agent returns to an answer within its next few turns, or never.
-        Self { runs: 64, bytes: 64 << 20, age: Duration::from_secs(60 * 60) }
+        Self { runs: 64, bytes: 64 << 20, age: Duration::from_hours(1) }
     }
 }
 

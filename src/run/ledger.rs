@@ -315,7 +315,7 @@ impl Ledger {
         self.waiting_calls > 0
     }
 
-    /// What the calls have come to so far.
+    /// What is known of the calls so far.
     pub(crate) fn facts(&self) -> CallFacts {
         let failure = |open: &OpenRecord| match open.record.status {
             ToolCallStatus::Failed(code) => Some(code),
@@ -352,13 +352,14 @@ impl Ledger {
         let joins =
             is_many && matches!(self.output.last(), Some(Output::Log { level: last, .. }) if *last == level);
         let overhead = if is_many && !joins { ENTRY_OVERHEAD_BYTES } else { 0 };
-        let room = (limits.output_bytes - self.output_bytes).saturating_sub(overhead);
+        // More may be stored than the limit in force: an operator can lower it during the run.
+        let room = limits.output_bytes.saturating_sub(self.output_bytes).saturating_sub(overhead);
         // The line terminator counts too.
         let cost = text.len() + 1;
         let kept = if cost > room {
             let kept = start_bytes(text, room).len();
             self.output_bytes_dropped += (text.len() - kept) as u64;
-            self.output_bytes = limits.output_bytes;
+            self.output_bytes = self.output_bytes.max(limits.output_bytes);
             if kept == 0 {
                 return Logged::Dropped;
             }
@@ -434,3 +435,6 @@ impl Ledger {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -88,9 +88,9 @@ impl Default for Limits {
             result_bytes: 16 * MEGABYTE,
             output_bytes: MEGABYTE,
             // Long enough to read a call and think about it. An absent user is not waited for.
-            answer_time: Duration::from_secs(120),
+            answer_time: Duration::from_mins(2),
             // A few slow answers. The run keeps its slot and its memory meanwhile.
-            paused_time: Duration::from_secs(600),
+            paused_time: Duration::from_mins(10),
             // Beyond this number users approve without reading.
             questions: 100,
             // Reports and data of a day's work; a script that fills a disk is stopped early.
@@ -104,8 +104,8 @@ impl Default for Limits {
 impl Limits {
     /// The maximum that a run may request.
     pub const CEILING: Self = Self {
-        wall_time: Duration::from_secs(600),
-        cpu_time: Duration::from_secs(600),
+        wall_time: Duration::from_mins(10),
+        cpu_time: Duration::from_mins(10),
         fuel: None,
         memory_bytes: 1024 * MEGABYTE,
         tool_calls: 0,
@@ -114,8 +114,8 @@ impl Limits {
         argument_bytes: 64 * MEGABYTE,
         result_bytes: 64 * MEGABYTE,
         output_bytes: 64 * MEGABYTE,
-        answer_time: Duration::from_secs(600),
-        paused_time: Duration::from_secs(3_600),
+        answer_time: Duration::from_mins(10),
+        paused_time: Duration::from_hours(1),
         questions: 1_000,
         written_bytes: 1 << 40,
         created_files: 1_000_000,

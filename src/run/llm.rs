@@ -7,7 +7,8 @@ use serde_json::Value;
 use crate::json::Json;
 use crate::llm::call::{LlmCall, Prepared, Question};
 use crate::llm::{ModelRequest, extraction};
-use crate::run::context::{ExecutionContext, over};
+use crate::run::context::ExecutionContext;
+use crate::run::errors::over;
 use crate::run::ledger::WAITING_ARGUMENTS;
 use crate::run::models::streams::{Entry, Next, OpenStream, UnsentQuestion};
 use crate::run::models::{BegunCall, CallFailure, Delivery, Way};
@@ -41,7 +42,7 @@ impl ExecutionContext {
             // These two are allowed however many calls wait: `Close` frees a slot, and there is at most one `Next` for
             // each answer.
             LlmCall::Close(_) | LlmCall::Next(_) => None,
-            _ => Some(self.hold_state_call(call.bytes())?),
+            _ => Some(self.hold_uncounted(call.bytes())?),
         };
         let name = call.name();
         let read = |text: &str| Question::read(text).map_err(invalid);
@@ -179,7 +180,7 @@ impl ExecutionContext {
     /// Requests a streamed answer: of the first of the providers, or of the next one if that cannot be reached.
     async fn begin_stream(self: &Arc<Self>, question: UnsentQuestion) -> Result<Box<OpenStream>, ToolError> {
         let UnsentQuestion { ways, request, may_shrink, bytes } = question;
-        let _held = self.hold_state_call(bytes)?;
+        let _held = self.hold_uncounted(bytes)?;
         let mut failure = over();
         for way in &ways {
             let mut call = self.begin_model_call(way, &request, may_shrink, Delivery::Pieces).await?;

@@ -1,4 +1,8 @@
-//! One run: its script, limits, context and result.
+//! One run: every decision about what its script may do, within which limits, and the record of what it did.
+//!
+//! [`context::ExecutionContext`] is the run while it runs; [`script`] is what it is made of, [`result`] what is left of
+//! it. Nothing here knows V8, wasmtime or a protocol: engines and servers only pass requests on, so that none of them
+//! can leave a check out.
 
 mod activity;
 pub(crate) mod approval;
@@ -12,6 +16,7 @@ pub(crate) mod context;
 mod discovery;
 mod elicitation;
 mod entered;
+pub(crate) mod errors;
 #[cfg(feature = "fetch")]
 mod fetch;
 #[cfg(not(feature = "fetch"))]

@@ -22,6 +22,7 @@ use crate::llm::{
 };
 use crate::run::activity::{Activity, Busy, LOOK, Watch};
 use crate::run::clock::Pause;
+use crate::run::errors::over;
 use crate::run::observer::Observation;
 use crate::run::observer::sent::{ModelEnd, ObservedModelRequest};
 use crate::run::sampling::{
@@ -36,7 +37,7 @@ const MAX_IDLE_LOOKS: u32 = 10;
 
 /// The language models of one run.
 pub(super) struct RunModels {
-    wishes: SamplingOptions,
+    requested: SamplingOptions,
     /// The model of the client, if it offers one.
     client: Option<NamedModel>,
     shared: Arc<Shared>,
@@ -74,12 +75,12 @@ pub(super) struct Reserved {
 }
 
 impl RunModels {
-    pub(super) fn new(setup: Arc<LlmSetup>, wishes: SamplingOptions, client: Option<NamedModel>) -> Self {
-        let rounds = setup.options.rounds_of_run(wishes.max_rounds);
-        let tokens = setup.options.tokens_of_run(wishes.max_tokens);
+    pub(super) fn new(setup: Arc<LlmSetup>, requested: SamplingOptions, client: Option<NamedModel>) -> Self {
+        let rounds = setup.options.rounds_of_run(requested.max_rounds);
+        let tokens = setup.options.tokens_of_run(requested.max_tokens);
         let budget = Budget::new(rounds, tokens);
         let shared = Shared { setup, budget, activity: Arc::default(), calls: Mutex::default() };
-        Self { wishes, client, shared: Arc::new(shared) }
+        Self { requested, client, shared: Arc::new(shared) }
     }
 
     /// Whether the run's clock may be paused, because a client asks its user.
@@ -91,8 +92,8 @@ impl RunModels {
     pub(super) fn is_enabled(&self) -> bool {
         match self.shared.setup.options.access {
             LlmAccess::Never => false,
-            LlmAccess::Always => self.wishes.enabled != Some(false),
-            LlmAccess::OnRequest => self.wishes.enabled == Some(true),
+            LlmAccess::Always => self.requested.enabled != Some(false),
+            LlmAccess::OnRequest => self.requested.enabled == Some(true),
         }
     }
 
@@ -202,22 +203,22 @@ impl RunModels {
             list.as_ref().is_none_or(|list| list.iter().any(|permitted| permitted == value))
         };
         if request.model.is_none() {
-            let own = self.wishes.allowed_models.iter().flatten();
+            let own = self.requested.allowed_models.iter().flatten();
             request.model = own.clone().find(|model| permits(&options.allowed_models, model)).cloned();
         }
         if let Some(model) = &request.model {
             let is_default = options.provider.as_ref().is_some_and(|provider| provider.model == *model);
             let is_permitted = is_default || permits(&options.allowed_models, model);
-            if !is_permitted || !permits(&self.wishes.allowed_models, model) {
+            if !is_permitted || !permits(&self.requested.allowed_models, model) {
                 return Err(denied(format!(
                     "the model is not on the list of those that may be asked: {model}"
                 )));
             }
-        } else if self.wishes.allowed_models.is_some() {
+        } else if self.requested.allowed_models.is_some() {
             return Err(denied("none of the `allowedSamplingModels` may be asked here".to_owned()));
         }
         if request.system_prompt.is_none() {
-            request.system_prompt.clone_from(&self.wishes.system_prompt);
+            request.system_prompt.clone_from(&self.requested.system_prompt);
         }
         match &request.system_prompt {
             Some(prompt) if !permits(&options.allowed_system_prompts, prompt) => {
@@ -327,7 +328,7 @@ impl BegunCall {
     /// Ends the call with its answer after the filter has checked it. Returns the text.
     pub(super) fn end_with(mut self, mut answer: ModelAnswer) -> Result<String, ToolError> {
         let shared = Arc::clone(&self.shared);
-        let filter = shared.setup.filter().ok_or_else(run_over)?;
+        let filter = shared.setup.filter().ok_or_else(over)?;
         let text = std::mem::take(&mut answer.text);
         let tokens = if answer.usage.is_some() { 0 } else { estimate::tokens(&text) };
         self.answer = answer;
@@ -476,8 +477,4 @@ fn filter_piece(
             Err(error)
         }
     }
-}
-
-fn run_over() -> ToolError {
-    ToolError::new(ToolErrorCode::Cancelled, "the run is over")
 }

@@ -15,7 +15,8 @@ use tokio::sync::Semaphore;
 
 use crate::error::Error;
 use crate::json::Json;
-use crate::run::context::{ExecutionContext, Purpose, over};
+use crate::run::context::{ExecutionContext, Purpose};
+use crate::run::errors::over;
 use crate::run::limits::Limits;
 use crate::run::result::{ErrorCode, ExecuteResult, Outcome, Output, ScriptError};
 use crate::run::script::{Language, Script};
@@ -29,6 +30,9 @@ pub(crate) const MAX_DEPTH: usize = 4;
 /// Maximum number of stored scripts that run at once at each depth below one run. Others wait. Each has a thread and an
 /// instance of its engine.
 const MAX_AT_ONCE: usize = 8;
+
+/// Maximum characters of the name of a stored script in a message.
+const MAX_SHOWN_NAME: usize = 80;
 
 /// Maximum characters of the message of a stored script's error.
 const MAX_MESSAGE: usize = 4_000;
@@ -84,7 +88,7 @@ impl ExecutionContext {
         stored: StoredScript,
         trace: Option<TraceContext>,
     ) -> Result<Json, ToolError> {
-        let name = visible_preview(&stored.name, 80);
+        let name = visible_preview(&stored.name, MAX_SHOWN_NAME);
         match self.perform_stored(&name, stored, Purpose::Run, trace).await? {
             Outcome::Returned(value) => Ok(value),
             Outcome::Failed(error) => Err(failure(&name, &error)),

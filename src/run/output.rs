@@ -1,7 +1,8 @@
 //! Output of a run while it is running: printed lines, content blocks and progress.
 
 use crate::json::Json;
-use crate::run::context::{ExecutionContext, over};
+use crate::run::context::ExecutionContext;
+use crate::run::errors::over;
 use crate::run::ledger::Logged;
 use crate::run::observer::RunEvent;
 use crate::run::result::{LogLevel, Output};

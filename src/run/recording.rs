@@ -25,8 +25,8 @@ use crate::run::sampling::SamplingReport;
 use crate::run::script::{Language, Script};
 use crate::tools::ToolError;
 
-/// Maximum bytes of requests and answers that a recording keeps, twice the largest result of a run. Beyond it answers
-/// are left out: the recording says which, and a replay ends at the first of them.
+/// Maximum bytes of requests and answers that a recording keeps: twice what one result has at most by default. Beyond it
+/// answers are left out: the recording says which, and a replay ends at the first of them.
 pub(crate) const MAX_KEPT_BYTES: usize = 32 << 20;
 
 /// Maximum number of calls in a recording.

@@ -197,6 +197,29 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
+    /// Every code.
+    pub(crate) const ALL: [Self; 14] = [
+        Self::SyntaxError,
+        Self::TranspileError,
+        Self::CheckFailed,
+        Self::RuntimeError,
+        Self::Timeout,
+        Self::CpuLimit,
+        Self::FuelLimit,
+        Self::MemoryLimit,
+        Self::MaxToolCallsExceeded,
+        Self::ResultTooLarge,
+        Self::Cancelled,
+        Self::QueueFull,
+        Self::EngineCrashed,
+        Self::EngineUnavailable,
+    ];
+
+    /// The code that [`as_str`](Self::as_str) names so.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|code| code.as_str() == name)
+    }
+
     /// The code as it is written in replies.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -281,6 +304,24 @@ pub enum LogLevel {
 }
 
 impl LogLevel {
+    /// Every level, each at the index that is its number for guests and worker processes.
+    const ALL: [Self; 4] = [Self::Debug, Self::Info, Self::Warn, Self::Error];
+
+    /// The level with this number; [`LogLevel::Error`] for a number that no level has, because guests choose them.
+    pub(crate) fn from_number(number: u8) -> Self {
+        Self::ALL.get(usize::from(number)).copied().unwrap_or(Self::Error)
+    }
+
+    /// Its number: its index in `ALL`, because the variants have the same order.
+    pub(crate) const fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// The level that [`as_str`](Self::as_str) names so.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.as_str() == name)
+    }
+
     /// Its name in events and recordings: `debug`, `info`, `warn`, `error`.
     ///
     /// ```

@@ -1,6 +1,7 @@
 //! A run's result as a JSON object, the same for the command line and the server.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
@@ -35,8 +36,10 @@ impl ExecuteResult {
     ///     }
     ///   ],
     ///   "samplingCalls": [
-    ///     { "round": 1, "provider": "anthropic", "model": "…", "status": "ok", "tokensUsed": 120,
-    /// "durationMs": 900.0 }
+    ///     {
+    ///       "round": 1, "provider": "anthropic", "model": "…", "status": "ok", "tokensUsed": 120,
+    ///       "durationMs": 900.0
+    ///     }
     ///   ],
     ///   "samplingMetrics": {
     ///     "totalRounds": 1, "totalTokens": 120, "totalDurationMs": 900.0, "averageTokensPerRound": 120,
@@ -201,7 +204,7 @@ struct Summary<'a> {
     not_approved: u64,
     awaiting_approval: u64,
     stubbed: u64,
-    total: std::time::Duration,
+    total: Duration,
     result_bytes: usize,
     returned: Option<&'a str>,
 }
@@ -335,7 +338,10 @@ pub(crate) fn error_json(error: &ScriptError) -> Value {
 }
 
 /// Milliseconds with microsecond resolution.
-pub(crate) fn milliseconds(duration: std::time::Duration) -> Value {
-    let microseconds = u32::try_from(duration.as_micros()).unwrap_or(u32::MAX);
-    (f64::from(microseconds) / 1000.0).into()
+pub(crate) fn milliseconds(duration: Duration) -> Value {
+    // Exact for centuries. The sum of many calls is more than an integer of 32 bits can count.
+    (duration.as_micros() as f64 / 1000.0).into()
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::durations::milliseconds;
 use crate::json::Json;
 
 /// Why a tool call failed: a closed set of codes that scripts can branch on.
@@ -99,6 +100,11 @@ impl ToolErrorCode {
     /// refused it.
     pub(crate) const fn is_before_sending(self) -> bool {
         matches!(self, Self::RateLimited | Self::CircuitOpen | Self::QueueFull)
+    }
+
+    /// The code that [`as_str`](Self::as_str) names so.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|code| code.as_str() == name)
     }
 
     /// The code as it appears in scripts and responses.
@@ -231,7 +237,6 @@ impl ToolError {
     /// The object from which the guest builds its `McpToolError`, as JSON text. It is also the
     /// `error` field of `call_tool`.
     pub(crate) fn to_guest_json(&self) -> String {
-        let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let error = GuestError {
             code: self.code.as_str(),
             message: &self.message,

@@ -17,7 +17,7 @@ const LAYERS: &[&[&str]] = &[
     &["net"],
     &["tools"],
     &["files", "nats", "queue", "storage"],
-    &["conventions", "error", "json", "lines", "machine", "pauses", "rate", "sync", "text"],
+    &["conventions", "durations", "error", "json", "lines", "machine", "pauses", "rate", "sync", "text"],
 ];
 
 /// Files that name all layers: the roots of the library, and of the part of it that fuzz targets link.

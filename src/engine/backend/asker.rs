@@ -7,16 +7,9 @@ use futures::future::{BoxFuture, ready};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
-use crate::engine::host::{Answer, RunHost};
+use crate::engine::host::{Answer, MAX_CALLS, MAX_QUERY_BYTES, RunHost};
 use crate::engine::host_calls::query::Query;
 use crate::tools::{ToolError, ToolErrorCode};
-
-/// Maximum number of calls and queries of a run in flight at once, as in the built-in engines. Tool calls have their
-/// own, lower bound.
-pub(super) const MAX_CALLS: usize = 11_000;
-
-/// Maximum bytes of all queries of a run in flight together, and so of one: as in Python.
-pub(super) const MAX_QUERY_BYTES: usize = 32 << 20;
 
 /// The host of a run, for what a back end asks it.
 #[derive(Clone)]

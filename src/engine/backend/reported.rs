@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
+use crate::durations::nanoseconds;
 use crate::engine::stop::{Stop, StopReason};
 use crate::files::MemoryBudget;
 
@@ -54,8 +55,7 @@ impl ReportedUsage {
 
     /// CPU time does not run backwards.
     pub(super) fn set_cpu_time(&self, time: Duration) {
-        let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        self.cpu_time.fetch_max(nanoseconds, Ordering::Relaxed);
+        self.cpu_time.fetch_max(nanoseconds(time), Ordering::Relaxed);
     }
 
     /// Stops the run if its memory exceeds `limit`, in bytes. Returns whether it does.

@@ -11,9 +11,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::asker::{Asker, unreadable};
 use super::reported::ReportedUsage;
-use crate::engine::host::{RunHost, tool_name};
+use crate::engine::host::RunHost;
 use crate::json::Json;
 use crate::run::call_terms::CallTerms;
+use crate::run::calls::resolve::ToolName;
 use crate::run::limits::Limits;
 use crate::run::result::{ErrorCode, LogLevel, Outcome, ScriptError};
 use crate::run::script::Language;
@@ -160,7 +161,7 @@ impl BackendRun {
         let (asker, tool, arguments) = (self.asker.clone(), tool.to_owned(), arguments.to_owned());
         async move {
             let _permit = asker.begin(0)?;
-            let answer = asker.host.call(tool_name(tool), arguments, CallTerms::default()).await?;
+            let answer = asker.host.call(ToolName::of_text(&tool), arguments, CallTerms::default()).await?;
             Json::parse(&answer).map_err(|error| unreadable(&error))
         }
         .boxed()

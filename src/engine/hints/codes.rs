@@ -42,7 +42,9 @@ fn unknown(source: &str) -> Option<&str> {
 /// The first string of a line that is written like a code, or number that is compared, and that is
 /// not a code.
 fn unknown_in(line: &str) -> Option<&str> {
-    strings(line).find(|text| is_code_like(text) && !is_known(text)).or_else(|| compared_number(line))
+    strings(line)
+        .find(|text| is_code_like(text) && ToolErrorCode::from_name(text).is_none())
+        .or_else(|| compared_number(line))
 }
 
 /// The contents of the string literals of a line. Escapes do not matter: no code has one.
@@ -62,10 +64,6 @@ fn is_code_like(text: &str) -> bool {
     text.len() >= 4
         && text.starts_with(|first: char| first.is_ascii_uppercase())
         && text.chars().all(|letter| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_')
-}
-
-fn is_known(text: &str) -> bool {
-    ToolErrorCode::ALL.iter().any(|code| code.as_str() == text)
 }
 
 /// The number in `.code === 429`.

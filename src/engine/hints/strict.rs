@@ -1,6 +1,6 @@
 //! Hints for scripts that only sloppy code could run, as the engines of other programs have it: scripts are strict.
 
-use super::source::{MAX_NAME, has_word};
+use super::source::{MAX_NAME, has_word, is_part};
 use crate::tools::names::is_identifier;
 
 const CALLEE: &str =
@@ -32,9 +32,8 @@ fn sets(line: &str, name: &str) -> bool {
     const OPERATORS: [&str; 6] = ["+=", "-=", "*=", "/=", "++", "--"];
     line.match_indices(name).any(|(start, _)| {
         let (before, after) = (&line[..start], &line[start + name.len()..]);
-        let is_part =
-            |letter: char| letter == '.' || letter == '_' || letter == '$' || letter.is_alphanumeric();
-        if before.ends_with(is_part) || after.starts_with(is_part) {
+        let continues = |letter: char| letter == '.' || is_part(letter);
+        if before.ends_with(continues) || after.starts_with(continues) {
             return false;
         }
         let next = after.trim_start();
@@ -54,7 +53,6 @@ fn is_argument(before: &str) -> bool {
     const STATEMENTS: [&str; 5] = ["for", "if", "return", "switch", "while"];
     let before = before.trim_end();
     let Some(callee) = before.strip_suffix('(') else { return before.ends_with(',') };
-    let is_part = |letter: char| letter == '_' || letter == '$' || letter.is_alphanumeric();
     let word = callee.trim_end().rsplit(|letter: char| !is_part(letter)).next().unwrap_or_default();
     !word.is_empty() && !STATEMENTS.contains(&word)
 }

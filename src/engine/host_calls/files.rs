@@ -31,6 +31,9 @@ const MAX_DEPTH: usize = 256;
 /// Maximum number of names that are tried for a temporary directory.
 const MAX_TRIES: usize = 100;
 
+/// Random letters at the end of the name of a temporary directory, as in Node.
+const RANDOM_LETTERS: usize = 6;
+
 /// Maximum bytes of a query for a content block.
 const MAX_BLOCK_REQUEST: usize = 64 << 10;
 
@@ -230,6 +233,7 @@ async fn read_all(files: &RunFiles, result_bytes: usize, path: &GuestPath) -> Re
 
 /// Node's flags of files that are written.
 fn write_mode(flag: &str) -> Result<OpenMode, FileError> {
+    const UNKNOWN: &str = "expected the flag w, wx, a, ax or r+";
     let write = OpenMode { write: true, create: true, ..OpenMode::default() };
     let append = OpenMode { append: true, create: true, ..OpenMode::default() };
     match flag {
@@ -238,7 +242,7 @@ fn write_mode(flag: &str) -> Result<OpenMode, FileError> {
         "a" | "a+" => Ok(append),
         "ax" | "xa" | "ax+" => Ok(OpenMode { exclusive: true, ..append }),
         "r+" => Ok(OpenMode { create: false, ..write }),
-        _ => Err(FileErrorCode::Invalid.into()),
+        _ => Err(FileError::with_hint(FileErrorCode::Invalid, UNKNOWN)),
     }
 }
 
@@ -253,18 +257,21 @@ fn kind_name(kind: Kind) -> &'static str {
 
 /// All entries below a directory, as paths from it. Links are not followed.
 async fn walk(files: &RunFiles, path: &GuestPath) -> Result<Vec<Entry>, FileError> {
+    const TOO_DEEP: &str = "more than 256 directories in each other are not followed: begin further down";
+    const TOO_MANY: &str =
+        "at most 100,000 entries, with 16 MiB of paths, are visited at once: visit each directory by itself";
     let mut found: Vec<Entry> = Vec::new();
     let mut waiting = vec![(String::new(), path.clone(), 0)];
     let mut bytes = 0;
     while let Some((prefix, directory, depth)) = waiting.pop() {
         if depth > MAX_DEPTH {
-            return Err(FileErrorCode::Loop.into());
+            return Err(FileError::with_hint(FileErrorCode::Loop, TOO_DEEP));
         }
         for Entry { name, kind } in files.entries(&directory).await? {
             let below = format!("{prefix}{name}");
             bytes += below.len();
             if found.len() == MAX_WALKED || bytes > MAX_WALKED_BYTES {
-                return Err(FileErrorCode::Unsupported.into());
+                return Err(FileError::with_hint(FileErrorCode::Unsupported, TOO_MANY));
             }
             if kind == Kind::Directory {
                 waiting.push((format!("{below}/"), directory.join(&name)?, depth + 1));
@@ -299,7 +306,7 @@ async fn make_temporary(context: &ExecutionContext, prefix: &str) -> Result<Stri
     for _ in 0..MAX_TRIES {
         // A replay has the recorded name.
         let random = short_random_id().map_err(|_| FileError::from(FileErrorCode::Io))?;
-        let path = resolve(&format!("{prefix}{}", start(&random, 6)))?;
+        let path = resolve(&format!("{prefix}{}", start(&random, RANDOM_LETTERS)))?;
         match context.files().create_directory(&path).await {
             Err(error) if error.code == FileErrorCode::Exists => {}
             result => return result.map(|()| path.to_string()),
@@ -329,13 +336,14 @@ async fn remove(files: &RunFiles, path: &GuestPath, recursive: bool) -> Result<(
 }
 
 async fn copy(files: &RunFiles, from: &GuestPath, to: &GuestPath, exclusive: bool) -> Result<(), FileError> {
+    const SAME: &str = "both paths are the same file";
     let source = files.open(from, OpenMode { read: true, ..OpenMode::default() }).await?;
     let metadata = source.metadata().await?;
     if metadata.kind == Kind::Directory {
         return Err(FileErrorCode::IsDirectory.into());
     }
     if files.metadata(to, true).await.is_ok_and(|existing| existing.id == metadata.id) {
-        return Err(FileErrorCode::Invalid.into());
+        return Err(FileError::with_hint(FileErrorCode::Invalid, SAME));
     }
     let mode = OpenMode { write: true, create: true, truncate: true, exclusive, ..OpenMode::default() };
     let target = files.open(to, mode).await?;

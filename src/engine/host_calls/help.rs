@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::{notation, tool_name};
+use super::notation;
+use crate::run::calls::resolve::ToolName;
 use crate::run::context::ExecutionContext;
 use crate::run::guide;
 use crate::run::script::Language;
@@ -59,7 +60,7 @@ pub(super) async fn text(context: &Arc<ExecutionContext>, topic: Option<&str>) -
         return Ok(guide::language_models(language));
     }
     if name.contains('.') || name.starts_with("mcp__") {
-        if let Some(tool) = context.tool(tool_name(name.to_owned())).await? {
+        if let Some(tool) = context.tool(ToolName::of_text(name)).await? {
             return Ok(tool_text(&tool, language));
         }
         let problem = format!(

@@ -95,7 +95,7 @@ pub(crate) enum Query {
     CancelCall {
         id: u64,
     },
-    /// Gives an unfinished call of a tool, for which the guest has this number, so much time for its answer.
+    /// Gives an unfinished call of a tool, for which the guest has this number, `timeout_ms` for its answer.
     LimitCall {
         id: u64,
         #[serde(rename = "timeoutMs")]

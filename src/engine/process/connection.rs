@@ -99,7 +99,7 @@ impl Connection {
     /// # Errors
     ///
     /// If the process may have no more descriptors.
-    pub(super) fn executor(&self) -> io::Result<OwnedFd> {
+    pub(super) fn clone_socket(&self) -> io::Result<OwnedFd> {
         self.socket.try_clone()
     }
 

@@ -21,10 +21,12 @@ use super::resources::Resources;
 use super::spin::Spin;
 use super::wire::{self, Done, FromWorker, PROTOCOL, Reply, Start, ToWorker, WireLimits};
 use super::workers::{RunCount, Tenant, WorkerProcess, Workers};
+use crate::durations::nanoseconds;
 use crate::engine::host::{Answer, RunHost};
 use crate::engine::stop::{Stop, StopReason};
 use crate::files::{FileAnswer, FileError, HostedFiles};
 use crate::json::Json;
+use crate::run::result::LogLevel;
 use crate::run::script::Language;
 use crate::text::ids::random_bytes;
 use crate::text::preview;
@@ -154,7 +156,6 @@ impl Conversation {
         is_last: bool,
     ) -> Result<(), String> {
         let limits = host.limits();
-        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let start = ToWorker::Start(Box::new(Start {
             number: self.run.0,
             depth: u8::try_from(host.depth()).unwrap_or(u8::MAX),
@@ -341,7 +342,7 @@ impl Conversation {
             }
             FromWorker::Fuel(used) => Ok(host.exceeds_fuel(used).then_some(Event::Ended(RunEnd::OutOfFuel))),
             FromWorker::Log { level, text } => {
-                host.log(wire::level(level), text);
+                host.log(LogLevel::from_number(level), text);
                 Ok(None)
             }
             FromWorker::Emit(block) => {

@@ -182,13 +182,12 @@ impl Decoder {
         loop {
             let arrived = &self.buffer[self.start..self.end];
             let Some((header, rest)) = arrived.split_first_chunk::<HEADER>() else { return Ok(None) };
-            let (length, number) = header.split_at(4);
-            let bytes = length.iter().rev().fold(0_usize, |all, byte| all << 8 | usize::from(*byte));
-            let number = number.iter().rev().fold(0_u64, |all, byte| all << 8 | u64::from(*byte));
+            let [a, b, c, d, number @ ..] = *header;
+            let bytes = usize::try_from(u32::from_le_bytes([a, b, c, d])).unwrap_or(usize::MAX);
             if bytes > self.most {
                 return Err(FrameError::TooLong { bytes, most: self.most });
             }
-            let is_other = RunNumber(number) != run;
+            let is_other = RunNumber(u64::from_le_bytes(number)) != run;
             if is_other && !self.skips_others {
                 return Err(FrameError::OtherRun);
             }

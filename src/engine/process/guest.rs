@@ -24,6 +24,7 @@ use crate::files::{
 use crate::json::Json;
 use crate::run::call_terms::CallTerms;
 use crate::run::calls::resolve::ToolName;
+use crate::run::errors::over;
 use crate::run::limits::Limits;
 use crate::run::recording::GuestClock;
 use crate::run::result::LogLevel;
@@ -150,10 +151,6 @@ fn too_long(what: &str, error: FrameError) -> ToolError {
     ToolError::new(ToolErrorCode::InvalidArguments, message)
 }
 
-fn over() -> ToolError {
-    ToolError::new(ToolErrorCode::Cancelled, "the run is over")
-}
-
 impl RunHost for GuestHost {
     fn language(&self) -> Language {
         self.language
@@ -271,7 +268,7 @@ impl RunHost for GuestHost {
     fn log(&self, level: LogLevel, mut text: String) {
         // A line that is longer than the limit of a message is cut.
         text.truncate(start_bytes(&text, wire::message_bytes(&self.limits) / 2).len());
-        let _fits = self.connection.send(&FromWorker::Log { level: wire::level_number(level), text });
+        let _fits = self.connection.send(&FromWorker::Log { level: level.number(), text });
     }
 
     fn emit(&self, block: &str) -> Answer {

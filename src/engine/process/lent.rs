@@ -32,7 +32,7 @@ const MAX_HELLO_TIME: Duration = Duration::from_secs(10);
 
 /// How long a worker that was asked for ahead of time waits for its run.
 #[cfg(any(feature = "http", test))]
-pub(crate) const MAX_IDLE_TIME: Duration = Duration::from_secs(10 * 60);
+pub(crate) const MAX_IDLE_TIME: Duration = Duration::from_mins(10);
 
 /// How long a worker waits for a run that is there already: its first bytes follow those of the first message.
 pub(crate) const MAX_START_TIME: Duration = Duration::from_secs(10);

@@ -24,7 +24,6 @@ pub(crate) mod relay;
 mod resources;
 mod sandbox;
 mod spin;
-mod statm;
 mod surveys;
 mod used_pages;
 mod wire;

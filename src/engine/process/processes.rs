@@ -58,7 +58,7 @@ impl Processes {
 
 impl Engine for Processes {
     const THREAD: &'static str = "cx-run";
-    type Instance = RemoteRun;
+    type Instance = WorkerRun;
     type Prepared = ();
 
     fn spawn(&self, name: String, task: Box<dyn FnOnce() + Send>) -> io::Result<()> {
@@ -66,8 +66,8 @@ impl Engine for Processes {
         ROOT.spawn(name, task)
     }
 
-    async fn make(&self) -> Result<RemoteRun, String> {
-        Ok(RemoteRun {
+    async fn make(&self) -> Result<WorkerRun, String> {
+        Ok(WorkerRun {
             workers: Arc::clone(&self.workers),
             processors: self.processors,
             stop: Arc::default(),
@@ -86,7 +86,7 @@ impl Engine for Processes {
 }
 
 /// One run in a worker process.
-pub(crate) struct RemoteRun {
+pub(crate) struct WorkerRun {
     workers: Arc<Workers>,
     processors: usize,
     stop: Arc<Stop>,
@@ -102,7 +102,7 @@ pub(crate) struct RemoteRun {
     fuel: Option<u64>,
 }
 
-impl Instance<Processes> for RemoteRun {
+impl Instance<Processes> for WorkerRun {
     fn stop(&self) -> &Arc<Stop> {
         &self.stop
     }
@@ -141,7 +141,7 @@ impl Instance<Processes> for RemoteRun {
     }
 }
 
-impl RemoteRun {
+impl WorkerRun {
     /// Gives the run to a worker, and returns the survey of its script.
     async fn begin(&mut self, host: &Arc<dyn RunHost>, source: &str) -> Result<Survey, RunEnd> {
         let tenant = host.tenant();

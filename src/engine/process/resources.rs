@@ -11,14 +11,9 @@ use parking_lot::Mutex;
 
 use super::connection::OVER_MEMORY;
 use super::group::Group;
-use super::statm::{SLACK_BYTES, resident_bytes};
-use super::workers::{Killer, WorkerProcess};
-use crate::engine::watchdog::CpuMeter;
-
-/// CPU time after which a worker gets a lower priority than others, as threads do in one process
-/// (`src/engine/watchdog.rs`), and that priority.
-const SHORT_RUN: Duration = Duration::from_millis(12);
-const LONG_RUN_NICENESS: i32 = 10;
+use super::workers::{Killer, SLACK_BYTES, WorkerProcess};
+use crate::engine::resident::resident_bytes;
+use crate::engine::watchdog::{CpuMeter, LONG_RUN_NICENESS, SHORT_RUN};
 
 /// The resources of one worker during one run.
 pub(super) struct Resources {
@@ -52,7 +47,8 @@ impl Resources {
         }
     }
 
-    /// The worker is warm: what it has used until now is not the run's, whose limit is `memory_bytes`. Returns that.
+    /// Begins to measure a run with this memory limit, in bytes. What the worker has used to warm up is not the run's.
+    /// Returns that.
     pub(super) fn begin(&self, memory_bytes: usize) -> usize {
         let before = self.resident_bytes().unwrap_or(0).min(self.most_before.unwrap_or(usize::MAX));
         self.before.store(before, Ordering::Relaxed);
@@ -71,7 +67,8 @@ impl Resources {
         self.cpu.lock().map_or(Duration::ZERO, CpuMeter::elapsed)
     }
 
-    /// Whether a run with this memory limit has to be stopped. Lowers the priority of a long one.
+    /// Whether a run with this memory limit, in bytes, has to be stopped. A worker that has computed for
+    /// [`SHORT_RUN`] gets a lower priority, as a thread does in one process.
     pub(super) fn exceed(&self, memory_bytes: usize) -> bool {
         let cpu_time = self.cpu_time();
         if cpu_time > SHORT_RUN && !self.has_low_priority.swap(true, Ordering::Relaxed) {
@@ -98,12 +95,12 @@ impl Resources {
             || status.is_some_and(|status| status.code() == Some(OVER_MEMORY))
     }
 
-    /// The maximum memory that was measured.
+    /// The maximum memory that was measured, in bytes.
     pub(super) fn peak_bytes(&self) -> usize {
         self.peak.load(Ordering::Relaxed)
     }
 
-    /// Whether the worker has a low priority now, which it keeps.
+    /// Whether the worker has a low priority, which it keeps: no process can raise its own.
     pub(super) fn has_low_priority(&self) -> bool {
         self.has_low_priority.load(Ordering::Relaxed)
     }
@@ -113,7 +110,7 @@ impl Resources {
     }
 }
 
-/// Bytes that a worker may use for a run with this limit.
+/// Bytes that a worker may use for a run with this limit, in bytes.
 fn allowed_bytes(memory_bytes: usize) -> usize {
     memory_bytes.saturating_mul(2).saturating_add(SLACK_BYTES)
 }

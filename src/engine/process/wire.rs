@@ -11,12 +11,13 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::terms::WireTerms;
 #[cfg(any(feature = "http", feature = "mcp", feature = "nats", test))]
 use super::frames::{self, RunNumber};
+use crate::durations::nanoseconds;
 use crate::files::{Access, FileAnswer, FileError, FileOperation};
 use crate::json::Json;
 use crate::run::calls::resolve::ToolName;
 use crate::run::limits::Limits;
 use crate::run::recording::GuestClock;
-use crate::run::result::{ErrorCode, LogLevel, Outcome, ScriptError};
+use crate::run::result::{ErrorCode, Outcome, ScriptError};
 use crate::run::script::Language;
 use crate::run::tape::Wait;
 use crate::text::{preview, preview_bytes};
@@ -295,10 +296,6 @@ const MAX_TEXT: usize = 128 << 10;
 /// Maximum characters of each other text of an error.
 const MAX_SAID: usize = 1_000;
 
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
 fn size(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
@@ -392,7 +389,7 @@ impl From<ToolError> for CallError {
 
 impl From<CallError> for ToolError {
     fn from(error: CallError) -> Self {
-        let code = tool_code(&error.code).unwrap_or(ToolErrorCode::ToolError);
+        let code = ToolErrorCode::from_name(&error.code).unwrap_or(ToolErrorCode::ToolError);
         let mut result = Self::new(code, error.message);
         result.server = error.server;
         result.tool = error.tool;
@@ -402,32 +399,9 @@ impl From<CallError> for ToolError {
     }
 }
 
-fn tool_code(text: &str) -> Option<ToolErrorCode> {
-    ToolErrorCode::ALL.iter().copied().find(|code| code.as_str() == text)
-}
-
 /// A language, as far as a message says which.
 pub(crate) fn language(is_python: bool) -> Language {
     if is_python { Language::Python } else { Language::TypeScript }
-}
-
-/// A level as a number, and back. Any other number becomes [`LogLevel::Error`].
-pub(crate) fn level_number(level: LogLevel) -> u8 {
-    match level {
-        LogLevel::Debug => 0,
-        LogLevel::Info => 1,
-        LogLevel::Warn => 2,
-        LogLevel::Error => 3,
-    }
-}
-
-pub(crate) fn level(number: u8) -> LogLevel {
-    match number {
-        0 => LogLevel::Debug,
-        1 => LogLevel::Info,
-        2 => LogLevel::Warn,
-        _ => LogLevel::Error,
-    }
 }
 
 pub(crate) fn clock(is_wall: bool) -> GuestClock {
@@ -468,7 +442,8 @@ impl Done {
             Err(error) => error,
         };
         let code = WORKER_CODES.into_iter().find(|code| code.as_str() == error.code);
-        let tool_code = error.tool_code.as_deref().and_then(tool_code).filter(|code| given.contains(code));
+        let tool_code =
+            error.tool_code.as_deref().and_then(ToolErrorCode::from_name).filter(|code| given.contains(code));
         let code = code.unwrap_or_default();
         // Only the executor can say that the run has exceeded its number of calls.
         let is_made_up =

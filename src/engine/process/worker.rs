@@ -28,6 +28,7 @@ use super::spin::Spin;
 use super::surveys;
 use super::used_pages::UsedPages;
 use super::wire::{self, Done, FromWorker, Hello, PROTOCOL, Start, ToWorker};
+use crate::durations::nanoseconds;
 use crate::engine::compile::CodeForm;
 use crate::engine::failure;
 use crate::engine::host::RunHost;
@@ -168,7 +169,7 @@ fn fork_workers<E: Engine>(engine: &Arc<E>, mut newborn: Newborn, processors: us
     let shared = Arc::clone(engine);
     let is_python = newborn.is_python();
     let Newborn { connection, confinement, .. } = newborn;
-    let executor = connection.executor();
+    let executor = connection.clone_socket();
     let task = move || {
         // V8 keeps the runtime of the thread that makes an isolate, for tasks that can be left undone, such as
         // collecting garbage while nothing runs. This one has no descriptors, which workers must not share.
@@ -405,7 +406,7 @@ impl<E: Engine> Worker<E> {
                 (survey, Err(error))
             }
         };
-        let took_ns = u64::try_from(survey.took.as_nanos()).unwrap_or(u64::MAX);
+        let took_ns = nanoseconds(survey.took);
         let surveyed = FromWorker::Surveyed { survey: surveys::encode(&survey), took_ns };
         let is_sent = self.connection.send(&surveyed).is_ok();
         self.connection.flush();

@@ -23,6 +23,7 @@ use tokio::sync::oneshot;
 pub(super) use self::end::Killer;
 use self::keeper::Keeper;
 pub(crate) use self::options::{WorkerOptions, WorkerProgram};
+pub(super) use self::state::SLACK_BYTES;
 use self::state::Shared;
 pub(crate) use self::state::{Tenant, WorkerProcess};
 
@@ -157,9 +158,7 @@ impl Workers {
     pub(super) fn note_failed_start(&self) {
         self.shared.state.lock().pause();
     }
-}
 
-impl Workers {
     /// Whether all workers that are started ahead of time are warm or have failed.
     pub(super) fn are_warm(&self) -> bool {
         let state = self.shared.state.lock();

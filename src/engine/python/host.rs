@@ -12,9 +12,9 @@ use parking_lot::Mutex;
 
 use super::bindings::{Completion, GuestImports, Operation, OutputStream};
 use super::wasi::{GuestState, Sink, StandardStream};
-use crate::engine::host::{self as interface, HostCalls, RunHost};
+use crate::engine::host::{HostCalls, MAX_CALLS, MAX_QUERY_BYTES, RunHost, encode_answer};
 use crate::run::call_terms::CallTerms;
-use crate::run::calls::resolve::ToolName;
+use crate::run::calls::resolve::{MAX_NAME, ToolName};
 use crate::run::result::LogLevel;
 use crate::run::tape::Wait;
 use crate::tools::{ToolError, ToolErrorCode};
@@ -23,17 +23,6 @@ use crate::tools::{ToolError, ToolErrorCode};
 /// pending, no call is polled. One answer alone may be larger; the guest's memory would not hold
 /// many such answers.
 const MAX_ANSWER_BYTES: usize = 16 << 20;
-
-/// Maximum number of calls of every kind in flight at once. Tool calls have their own, lower bound.
-const MAX_CALLS: usize = 11_000;
-
-/// Maximum bytes of names and queries that calls in flight may hold: the same as for the arguments
-/// of tools, which have a bound of their own. Queries are small, except those that write the
-/// script's persistent state.
-const MAX_HELD_BYTES: usize = 32 << 20;
-
-/// Maximum length in bytes of a server's or a tool's name. Real names are far below it.
-const MAX_NAME: usize = 4 << 10;
 
 /// Bytes that are counted for each answer in addition to its text.
 const ANSWER_OVERHEAD: usize = 64;
@@ -86,14 +75,14 @@ struct FinishedCall {
     call: u64,
     answer: String,
     code: Option<ToolErrorCode>,
-    /// The call's share of [`MAX_HELD_BYTES`].
+    /// The call's share of [`MAX_QUERY_BYTES`].
     held_bytes: usize,
 }
 
 impl FinishedCall {
     fn new(call: u64, held_bytes: usize, answer: Result<String, ToolError>) -> Self {
         let code = answer.as_ref().err().map(|error| error.code);
-        Self { call, answer: interface::encode_answer(answer), code, held_bytes }
+        Self { call, answer: encode_answer(answer), code, held_bytes }
     }
 }
 
@@ -208,14 +197,16 @@ impl Run {
     ) -> (u64, Option<String>) {
         self.started += 1;
         let call = self.started;
-        if server.len() > MAX_NAME || name.len() > MAX_NAME {
-            let message = format!("a name may have {MAX_NAME} bytes");
+        let longest = server.len().max(name.len());
+        if longest > MAX_NAME {
+            let message =
+                format!("a name has {longest} bytes, at most {MAX_NAME} are possible; check how it is made");
             return self.refuse(call, ToolErrorCode::InvalidArguments, message);
         }
         let question = if operation == Operation::Query { arguments.len() } else { 0 };
         let held_bytes = server.len() + name.len() + question;
         // A single query is accepted even if it alone exceeds the bound.
-        let too_much = self.held_bytes > 0 && self.held_bytes + held_bytes > MAX_HELD_BYTES;
+        let too_much = self.held_bytes > 0 && self.held_bytes + held_bytes > MAX_QUERY_BYTES;
         if self.calls.len() >= MAX_CALLS || too_much {
             let message = format!("{} calls are in flight; await some of them first", self.calls.len());
             return self.refuse(call, ToolErrorCode::QueueFull, message);
@@ -224,7 +215,7 @@ impl Run {
         let finished = move |answer| FinishedCall::new(call, held_bytes, answer);
         let mut future: Call = match operation {
             Operation::Tool => self.tool(call, ToolName::Pair { server, tool: name }, arguments, finished),
-            Operation::FullName => self.tool(call, interface::tool_name(name), arguments, finished),
+            Operation::FullName => self.tool(call, ToolName::of_text(&name), arguments, finished),
             Operation::Query => self.host.query(&arguments).map(finished).boxed(),
             Operation::Emit => {
                 let answer = self.host.emit(&arguments);

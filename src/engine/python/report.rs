@@ -95,12 +95,8 @@ fn described(code: ErrorCode, report: &str, evidence: &Evidence<'_>) -> ScriptEr
         message: format!("the error cannot be read: {error}"),
         ..Report::default()
     });
-    let said = report.code.as_deref();
-    let tool_code = ToolErrorCode::ALL
-        .iter()
-        .copied()
-        .find(|code| said == Some(code.as_str()))
-        .filter(|code| (evidence.has_given)(*code));
+    let tool_code = report.code.as_deref().and_then(ToolErrorCode::from_name);
+    let tool_code = tool_code.filter(|code| (evidence.has_given)(*code));
     let code = if tool_code == Some(ToolErrorCode::MaxToolCallsExceeded) {
         ErrorCode::MaxToolCallsExceeded
     } else if evidence.memory_refused && report.name.as_deref() == Some("MemoryError") {

@@ -31,6 +31,7 @@ use wasmtime_wasi::{HostMonotonicClock, HostWallClock, WasiCtx, WasiCtxView, Was
 
 use self::memory_limit::MemoryLimiter;
 use super::files;
+use crate::durations::nanoseconds;
 use crate::engine::host::RunTape;
 use crate::files::RunFiles;
 use crate::run::recording::GuestClock;
@@ -74,8 +75,7 @@ struct ClockState {
 impl ClockSettings {
     /// Zero stands for the system's own resolution.
     pub(crate) fn set(&self, resolution: Duration) {
-        let nanoseconds = u64::try_from(resolution.as_nanos()).unwrap_or(u64::MAX);
-        self.0.resolution.store(nanoseconds, Ordering::Relaxed);
+        self.0.resolution.store(nanoseconds(resolution), Ordering::Relaxed);
     }
 
     fn nanoseconds(&self) -> u64 {
@@ -111,7 +111,7 @@ impl HostMonotonicClock for CoarseClock {
 
     fn now(&self) -> u64 {
         self.settings.read(GuestClock::Monotonic, || {
-            let now = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            let now = nanoseconds(self.started.elapsed());
             now - now % self.settings.nanoseconds()
         })
     }

@@ -10,10 +10,12 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::ops::HostInterface;
-use crate::engine::host::{HostCalls, RunHost, RunTape, encode_answer, tool_name};
+use crate::durations::nanoseconds;
+use crate::engine::host::{HostCalls, RunHost, RunTape, encode_answer};
 use crate::json::Json;
 use crate::run::call_terms::CallTerms;
 use crate::run::calls::resolve::ToolName;
+use crate::run::errors::over;
 use crate::run::recording::GuestClock;
 use crate::run::result::LogLevel;
 use crate::tools::names::{typescript_binding, typescript_name};
@@ -40,7 +42,7 @@ impl HostInterface for HostCalls {
         timeout_ms: f64,
     ) -> LocalBoxFuture<'static, String> {
         let terms = CallTerms::from_guest(id.into(), timeout_ms);
-        Self::call(self, tool_name(name), arguments, terms).map(encode_answer).boxed_local()
+        Self::call(self, ToolName::of_text(&name), arguments, terms).map(encode_answer).boxed_local()
     }
 
     fn call_blocking(&self, batch: &str) -> String {
@@ -94,20 +96,11 @@ impl HostInterface for HostCalls {
     }
 
     fn query_blocking(&self, request: &str) -> String {
-        let answer = self.block_on(Self::query(self, request));
-        encode_answer(
-            answer.unwrap_or_else(|| Err(ToolError::new(ToolErrorCode::Cancelled, "the run is over"))),
-        )
+        encode_answer(self.block_on(Self::query(self, request)).unwrap_or_else(|| Err(over())))
     }
 
     fn log(&self, level: u32, text: String) {
-        let level = match level {
-            0 => LogLevel::Debug,
-            1 => LogLevel::Info,
-            2 => LogLevel::Warn,
-            _ => LogLevel::Error,
-        };
-        Self::log_line(self, level, text);
+        Self::log_line(self, LogLevel::from_number(u8::try_from(level).unwrap_or(u8::MAX)), text);
     }
 
     fn emit(&self, block: &str) -> String {
@@ -134,7 +127,6 @@ impl HostInterface for HostCalls {
 
 /// A tape's reading of a clock.
 fn read_clock(tape: &dyn RunTape, is_wall: bool, resolution: Duration) -> u64 {
-    let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let (clock, resolution) = match is_wall {
         // V8 reads this clock in milliseconds.
         true => (GuestClock::Wall, 1_000_000),

@@ -297,28 +297,37 @@ impl Isolate {
     }
 
     /// Reads the outcome that `run` in `js/90_bootstrap.js` promised.
-    fn read(&mut self, value: &v8::Global<v8::Value>, most: usize) -> RawOutcome {
+    fn read(&mut self, value: &v8::Global<v8::Value>, max: usize) -> RawOutcome {
         deno_core::scope!(scope, self.runtime);
         let value = v8::Local::new(scope, value);
         let Ok(text) = v8::Local::<v8::String>::try_from(value) else {
             return RawOutcome::Broken("the bootstrap's outcome is not text".to_owned());
         };
         // Checked before the text is copied. Its first character is a mark, which does not count.
-        if text.length() > most + 1 {
+        if text.length() > max + 1 {
             return RawOutcome::TooLarge(text.length() - 1);
         }
-        let mut text = text.to_rust_string_lossy(scope);
-        let mark = text.remove(0);
-        if text.len() > most {
-            return RawOutcome::TooLarge(text.len());
-        }
-        if mark == '+' { RawOutcome::Value(text) } else { RawOutcome::Threw(text) }
+        marked_outcome(text.to_rust_string_lossy(scope), max)
     }
 
     /// Bytes of heap and buffers now.
     pub(crate) fn count_memory(&mut self) -> usize {
         self.meter.read(self.runtime.v8_isolate());
         self.meter.used()
+    }
+}
+
+/// The outcome in a text of the bootstrap: a value after `+`, or a report after `-`, of at most `max` bytes.
+fn marked_outcome(mut text: String, max: usize) -> RawOutcome {
+    let Some(mark) = text.chars().next() else {
+        return RawOutcome::Broken("the bootstrap's outcome is empty".to_owned());
+    };
+    text.drain(..mark.len_utf8());
+    match mark {
+        _ if text.len() > max => RawOutcome::TooLarge(text.len()),
+        '+' => RawOutcome::Value(text),
+        '-' => RawOutcome::Threw(text),
+        _ => RawOutcome::Broken(format!("the bootstrap's outcome has the mark {mark:?}")),
     }
 }
 

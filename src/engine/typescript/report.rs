@@ -75,7 +75,7 @@ impl Evidence<'_> {
             message: format!("the error cannot be read: {error}"),
             ..Thrown::default()
         });
-        let tool_code = thrown.code.as_deref().and_then(tool_error_code);
+        let tool_code = thrown.code.as_deref().and_then(ToolErrorCode::from_name);
         let code = if tool_code == Some(ToolErrorCode::MaxToolCallsExceeded) {
             ErrorCode::MaxToolCallsExceeded
         } else if self.buffer_refused && thrown.message == "Array buffer allocation failed" {
@@ -128,10 +128,6 @@ pub(crate) fn set_location(error: &mut ScriptError, source: &str, location: Opti
     if let Some(location) = location {
         failure::set_location(error, source, location.line, location.column);
     }
-}
-
-fn tool_error_code(text: &str) -> Option<ToolErrorCode> {
-    ToolErrorCode::ALL.iter().copied().find(|code| code.as_str() == text)
 }
 
 /// A hint for an error whose cause is a missing feature of browsers or Node.

@@ -56,11 +56,8 @@ impl StackTraces {
 
 /// The location in the first frame of a mapped trace that has one.
 pub(crate) fn first_location(trace: &str, script: &str) -> Option<Location> {
-    let frames = trace.lines().filter(|line| line.trim_start().starts_with("at "));
-    frames
-        .filter_map(|line| split_frame(line, script))
-        .map(|(_, line, column, _)| Location { line, column })
-        .next()
+    let mut frames = trace.lines().filter(|line| line.trim_start().starts_with("at "));
+    frames.find_map(|line| split_frame(line, script)).map(|(_, line, column, _)| Location { line, column })
 }
 
 /// Splits `    at f (script.ts:1:2)` into what is before the script's name, line, column, and the

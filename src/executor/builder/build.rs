@@ -48,6 +48,12 @@ use crate::tools::tool_use::ToolUse;
 /// scripts.
 const TIME_TO_IDLE_TRIM: Duration = Duration::from_secs(30);
 
+/// Maximum number of queued runs: twice as many as run at once by default.
+const DEFAULT_QUEUED_RUNS: usize = 200;
+
+/// How long a run may be queued: as long as a run may take by default.
+const DEFAULT_QUEUE_TIMEOUT: Duration = Duration::from_secs(30);
+
 impl ExecutorBuilder {
     /// Creates the executor: reads the configuration, starts the threads and begins to create warm
     /// instances. Starts no MCP server.
@@ -71,11 +77,8 @@ impl ExecutorBuilder {
         let audit = self.start_audit()?;
         let observers = Observers::from(std::mem::take(&mut self.observers));
         let catalog_options = self.catalog_options(&settings, &observers, &runtime);
-        let ExecutorStores { history, state } = self.kept(&runtime)?;
-        let isolation = match (&self.backend, self.isolation.as_ref().or(self.config.isolation.as_ref())) {
-            (Some(_), _) => "backend",
-            (None, isolation) => isolation.unwrap_or(&Isolation::InProcess).as_str(),
-        };
+        let ExecutorStores { history, state } = self.open_stores(&runtime)?;
+        let isolation = if self.backend.is_some() { "backend" } else { self.chosen_isolation().as_str() };
         let engines = self.start_engines(&runtime)?;
         #[cfg(feature = "mcp")]
         self.dispatchers.extend(self.scripts.clone().map(|scripts| scripts as Arc<dyn ToolDispatcher>));
@@ -124,15 +127,19 @@ impl ExecutorBuilder {
         }
     }
 
+    /// Where scripts are executed, unless a back end executes them: as the embedder says, or else a configuration.
+    fn chosen_isolation(&self) -> &Isolation {
+        self.isolation.as_ref().or(self.config.isolation.as_ref()).unwrap_or(&Isolation::InProcess)
+    }
+
     /// The run history and the state of scripts, and what of them is shared with other executors.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidOptions`] if what is to be shared cannot be used.
-    fn kept(&mut self, runtime: &Handle) -> Result<ExecutorStores, Error> {
+    fn open_stores(&mut self, runtime: &Handle) -> Result<ExecutorStores, Error> {
         // Also of an executor with a back end: it takes the place of workers, and not of what is kept.
-        let isolation = self.isolation.as_ref().or(self.config.isolation.as_ref());
-        let shared = nats_shared::open(isolation, self.keep_runs.unwrap_or_default(), runtime)?;
+        let shared = nats_shared::open(self.chosen_isolation(), self.keep_runs.unwrap_or_default(), runtime)?;
         let (history, state) = (self.keep_runs.map(History::new), self.state.take());
         let Some(SharedStores { state: shared, runs }) = shared else {
             return Ok(ExecutorStores { history: history.map(Arc::new), state });
@@ -153,9 +160,9 @@ impl ExecutorBuilder {
 
     fn admission(&self) -> Result<Admission, Error> {
         let Bounds { runs, memory } = Bounds::new(self.limits.memory_bytes, &self.own, &self.config)?;
-        let queued = self.queued_runs.unwrap_or(200);
-        let longest_wait = self.queue_timeout.unwrap_or(Duration::from_secs(30));
-        Ok(Admission::new(runs, memory, queued, longest_wait))
+        let queued = self.queued_runs.unwrap_or(DEFAULT_QUEUED_RUNS);
+        let max_wait = self.queue_timeout.unwrap_or(DEFAULT_QUEUE_TIMEOUT);
+        Ok(Admission::new(runs, memory, queued, max_wait))
     }
 
     fn catalog_options(
@@ -191,19 +198,18 @@ impl ExecutorBuilder {
     }
 
     fn start_engines(&mut self, runtime: &Handle) -> Result<Engines, Error> {
-        let isolation = self.isolation.take().or_else(|| self.config.isolation.clone());
-        // A back end executes all scripts, whatever a configuration says.
-        let workers = match isolation.filter(|_| self.backend.is_none()) {
-            Some(Isolation::Process(workers)) => {
-                Some(worker_program(&workers, &SandboxFeatures::of_kernel())?)
-            }
-            Some(Isolation::Remote(workers)) => {
+        let workers = match self.chosen_isolation() {
+            // A back end executes all scripts, whatever a configuration says.
+            _ if self.backend.is_some() => None,
+            Isolation::InProcess => None,
+            Isolation::Process(workers) => Some(worker_program(workers, &SandboxFeatures::of_kernel())?),
+            Isolation::Remote(workers) => {
+                let program = remote_worker_program(workers)?;
                 // A worker that waits here for its run is one less for others there.
                 self.warm_instances = Some(0);
-                Some(remote_worker_program(&workers)?)
+                Some(program)
             }
-            Some(Isolation::Nats(workers)) => Some(nats_worker_program(&workers)?),
-            Some(Isolation::InProcess) | None => None,
+            Isolation::Nats(workers) => Some(nats_worker_program(workers)?),
         };
         let engines = Engines::new(EngineOptions {
             warm: self.warm_instances.unwrap_or_else(default_warm_instances),

@@ -7,7 +7,8 @@ use super::answer::own_result;
 use super::resolve::ToolName;
 use super::send::Permission;
 use crate::json::Json;
-use crate::run::context::{ExecutionContext, over};
+use crate::run::context::ExecutionContext;
+use crate::run::errors::over;
 use crate::tools::{ServerRequest, ToolError, ToolErrorCode, ToolResult};
 
 impl ExecutionContext {

@@ -11,7 +11,8 @@ use parking_lot::Mutex;
 use super::answer::ToolAnswer;
 use crate::json::Json;
 use crate::run::call_terms::{CallTerms, TermsInForce};
-use crate::run::context::{ExecutionContext, Purpose, over};
+use crate::run::context::{ExecutionContext, Purpose};
+use crate::run::errors::over;
 use crate::run::ledger::{Ledger, RecordId};
 use crate::run::observer::{Refused, RunEvent};
 use crate::run::result::ToolCallStatus;
@@ -180,7 +181,7 @@ impl ExecutionContext {
     }
 
     /// As [`hold_call`](Self::hold_call), for an operation that does not count as a call.
-    pub(crate) fn hold_state_call(self: &Arc<Self>, argument_bytes: usize) -> Result<HeldCall, ToolError> {
+    pub(crate) fn hold_uncounted(self: &Arc<Self>, argument_bytes: usize) -> Result<HeldCall, ToolError> {
         self.hold(argument_bytes, |_ledger| Ok(0))
     }
 

@@ -63,7 +63,7 @@ impl ExecutionContext {
         }
     }
 
-    /// What the calls have come to so far.
+    /// What is known of the calls so far.
     pub(crate) fn call_facts(&self) -> CallFacts {
         self.ledger.lock().facts()
     }

@@ -1,11 +1,12 @@
 //! Resolution: finds the tool that a script means by a name, and checks that the run may call it.
 
-use crate::run::context::{ExecutionContext, denied};
+use crate::run::context::ExecutionContext;
+use crate::run::errors::denied;
 use crate::tools::catalog::ResolvedTool;
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Maximum bytes of a server's name, of a tool's, and of a full name. Real ones are far below it.
-const MAX_NAME: usize = 4 << 10;
+pub(crate) const MAX_NAME: usize = 4 << 10;
 
 /// A tool's name as a script writes it.
 pub(crate) enum ToolName {

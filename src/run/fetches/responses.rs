@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::net::body::ResponseBody;
 use crate::run::activity::{Activity, Busy, LOOK, Watch};
+use crate::run::errors::over;
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// How many checks in a row may find no progress of other requests before a waiting request is refused.
@@ -140,8 +141,7 @@ impl Begun<'_> {
         loop {
             if let Ok(permit) = timeout(LOOK, &mut acquiring).await {
                 // The semaphore is never closed; an error would only mean that the run is over.
-                let permit =
-                    permit.map_err(|_closed| ToolError::new(ToolErrorCode::Cancelled, "the run is over"))?;
+                let permit = permit.map_err(|_closed| over())?;
                 return Ok(Turn { permit, _busy: responses.activity.begin() });
             }
             if watch.is_idle(&responses.activity, is_waiting()) {

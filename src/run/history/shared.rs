@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
-use super::RunRecord;
+use super::{OF_TENANT, RunRecord};
 use crate::storage::shared::parts::{self, Stored};
 use crate::storage::shared::{SharedError, SharedStore};
 
@@ -46,9 +46,7 @@ impl SharedRuns {
             return;
         }
         let kept = timeout(MAX_TIME, self.write(tenant, run)).await;
-        if let Err(error) =
-            kept.unwrap_or_else(|_late| Err(SharedError::Away("it takes too long".to_owned())))
-        {
+        if let Err(error) = kept.unwrap_or_else(|_elapsed| Err(late())) {
             tracing::warn!(%error, "the record of a run is not shared with other front ends");
         }
     }
@@ -71,7 +69,7 @@ impl SharedRuns {
         self.0.put(key(&name), serde_json::to_vec(&stored).map_err(damaged)?, None).await.map(drop)
     }
 
-    /// The record of a run, if it is still kept.
+    /// The record of a run, if it is still kept. `id` is what a client says.
     ///
     /// # Errors
     ///
@@ -82,10 +80,12 @@ impl SharedRuns {
         client: &str,
         id: &str,
     ) -> Result<Option<Arc<RunRecord>>, SharedError> {
-        let late = |_| Err(SharedError::Away("it takes too long".to_owned()));
-        let Some(kept) = timeout(MAX_TIME, self.read(tenant, id)).await.unwrap_or_else(late)? else {
+        // With a slash it would name a run of another tenant.
+        if id.contains(OF_TENANT) {
             return Ok(None);
-        };
+        }
+        let kept = timeout(MAX_TIME, self.read(tenant, id)).await.unwrap_or_else(|_elapsed| Err(late()))?;
+        let Some(kept) = kept else { return Ok(None) };
         Ok(Some(Arc::new(RunRecord {
             id: id.to_owned(),
             output: kept.output,
@@ -106,13 +106,18 @@ impl SharedRuns {
         serde_json::from_str(&text).map(Some).map_err(|_| SharedError::Damaged)
     }
 
-    /// The name in keys of a run of a tenant; `tenant` is empty for a front end without tenants. An id has no slash, so
+    /// The name in keys of a run of a tenant; `tenant` is empty for a front end without tenants. `id` has no slash, so
     /// the name cannot be that of another tenant's run.
     fn name(&self, tenant: &str, id: &str) -> Result<String, SharedError> {
         let no_keys = || SharedError::Refused("the system provides no keys".to_owned());
-        let name = if tenant.is_empty() { id.to_owned() } else { format!("{tenant}/{id}") };
+        let name = if tenant.is_empty() { id.to_owned() } else { format!("{tenant}{OF_TENANT}{id}") };
         self.0.hide(RUN, name.as_bytes()).ok_or_else(no_keys)
     }
+}
+
+/// The error of what takes longer than [`MAX_TIME`].
+fn late() -> SharedError {
+    SharedError::Away(format!("no answer within {} s", MAX_TIME.as_secs()))
 }
 
 fn key(name: &str) -> String {

@@ -1,6 +1,10 @@
-use super::{History, HistoryLimits};
-use crate::run::result::{ExecuteResult, LogLevel, Outcome, Output, Usage};
+use std::sync::Arc;
 use std::time::Duration;
+
+use super::shared::SharedRuns;
+use super::{History, HistoryLimits, OF_TENANT, WITHOUT_SESSION};
+use crate::run::result::{ExecuteResult, LogLevel, Outcome, Output, Usage};
+use crate::storage::shared::fake::FakeStore;
 
 fn printing(bytes: usize) -> ExecuteResult {
     ExecuteResult {
@@ -97,4 +101,19 @@ fn v_373_a_record_takes_what_it_is_counted_with() {
     let run = history.get("anna", &id).unwrap();
     assert_eq!(run.output.len(), 1_025 * 1_000 - 1);
     assert!(run.output.capacity() < run.output.len() + 4_096, "{}", run.output.capacity());
+}
+
+/// A client without a tenant would otherwise read it, if it knew its id.
+#[tokio::test]
+async fn no_id_is_that_of_a_shared_record_of_a_tenant() {
+    let store = Arc::new(FakeStore::default());
+    let front_end =
+        || History::new(HistoryLimits::default()).sharing(SharedRuns::new(Arc::<FakeStore>::clone(&store)));
+    let (one, other) = (front_end(), front_end());
+    let client = format!("acme{OF_TENANT}{WITHOUT_SESSION}");
+    let id = one.keep(&client, &printing(3)).unwrap();
+    one.share(&client, &id).await;
+    assert_eq!(other.find(&client, &id).await.unwrap().unwrap().output, "xxx");
+    let foreign = other.find(WITHOUT_SESSION, &format!("acme/{id}")).await.unwrap();
+    assert!(foreign.is_none(), "a client without a tenant read {id}");
 }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use futures::StreamExt as _;
 use tokio_util::sync::CancellationToken;
 
-use super::{BegunCall, CallFailure, Way, filter_piece, run_over};
+use super::{BegunCall, CallFailure, Way, filter_piece};
 use crate::llm::{
     ModelError, ModelErrorKind, ModelPiece, ModelRequest, ModelStream, StreamFilter, Violations, estimate,
 };
+use crate::run::errors::over;
 use crate::tools::caught::dropped;
 use crate::tools::{ToolError, ToolErrorCode};
 
@@ -171,7 +172,7 @@ impl OpenStream {
     /// Waits for a piece that the filter does not hold back. `max_bytes` bounds the whole answer.
     pub(in crate::run) async fn next(&mut self, max_bytes: usize) -> Result<Next, StreamFailure> {
         let shared = Arc::clone(&self.call.shared);
-        let filter = shared.setup.filter().ok_or_else(|| StreamFailure::Refused(run_over()))?;
+        let filter = shared.setup.filter().ok_or_else(|| StreamFailure::Refused(over()))?;
         let mode = shared.setup.options.content_filter;
         loop {
             let cut = || ModelError::new(ModelErrorKind::Failed, "the answer was cut");

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
-use super::{MAX_MESSAGE, code_of_call};
+use super::{MAX_MESSAGE, MAX_SHOWN_NAME, code_of_call};
 use crate::run::context::{ExecutionContext, Purpose};
 use crate::run::finding::{Checked, Finding, FindingCode};
 use crate::run::result::{Outcome, ScriptError};
@@ -39,7 +39,7 @@ impl ExecutionContext {
         else {
             return Ok(());
         };
-        let name = visible_preview(&name, 80);
+        let name = visible_preview(&name, MAX_SHOWN_NAME);
         let found = Arc::new(Mutex::new(Checked::default()));
         let purpose = Purpose::Check { asks_servers: false, found: Arc::clone(&found) };
         let stored = StoredScript::new(name.as_str(), language, source, Value::Null.into());

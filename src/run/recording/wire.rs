@@ -147,7 +147,7 @@ pub(super) struct EndLine {
     planned_dropped: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     missing: Option<String>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_false")]
     unrecorded_files: bool,
 }
 

@@ -13,12 +13,13 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::parts::{Answer, Wait};
+use crate::durations::nanoseconds;
+use crate::run::errors::over;
 use crate::run::recording::{
     Cursor, Delivered, GuestClock, RecordedAnswer, Recording, Request, is_same_text,
 };
 use crate::run::result::{ErrorCode, ExecuteResult, LogLevel, Outcome, Output, ScriptError};
 use crate::text::visible_preview;
-use crate::tools::{ToolError, ToolErrorCode};
 
 /// Maximum characters of each side of a difference.
 const MAX_SHOWN: usize = 2_000;
@@ -89,10 +90,7 @@ struct ReplayedClock {
 impl Replayer {
     pub(super) fn new(recording: Arc<Recording>) -> Self {
         Self {
-            wall: ReplayedClock {
-                last: u64::try_from(recording.header.started.as_nanos()).unwrap_or(u64::MAX),
-                ..ReplayedClock::default()
-            },
+            wall: ReplayedClock { last: nanoseconds(recording.header.started), ..ReplayedClock::default() },
             recording,
             cancel: CancellationToken::new(),
             blocking: 0,
@@ -251,7 +249,7 @@ impl Replayer {
     /// that time.
     fn next_timer(&mut self) -> Option<Delivered> {
         let (time, position) = self.running_timers.pop_first()?;
-        let passed = u64::try_from(time.saturating_sub(self.timer_time).as_nanos()).unwrap_or(u64::MAX);
+        let passed = nanoseconds(time.saturating_sub(self.timer_time));
         self.timer_time = self.timer_time.max(time);
         self.wall.last = self.wall.last.saturating_add(passed);
         self.monotonic.last = self.monotonic.last.saturating_add(passed);
@@ -296,8 +294,8 @@ impl Replayer {
 
     /// Ends the turn with the answer to a call that the script has made.
     fn deliver_call(&mut self, position: usize) -> Option<Waker> {
-        if let Some(RecordedAnswer::LeftOut(bytes)) =
-            self.recording.calls.get(position).map(|call| call.answer.clone())
+        if let Some(&RecordedAnswer::LeftOut(bytes)) =
+            self.recording.calls.get(position).map(|call| &call.answer)
         {
             self.lack(position, bytes);
             self.cancel.cancel();
@@ -355,7 +353,7 @@ impl Replayer {
                 if let Some(timeout) = timeout_ms {
                     // An edited script may wait for longer, or more often.
                     let passed = Duration::try_from_secs_f64(timeout.max(0.0) / 1000.0).unwrap_or_default();
-                    let passed = u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX);
+                    let passed = nanoseconds(passed);
                     self.wall.last = self.wall.last.saturating_add(passed);
                     self.monotonic.last = self.monotonic.last.saturating_add(passed);
                     return (Wait::Empty, None);
@@ -480,8 +478,4 @@ fn outcome_text(outcome: &Outcome) -> String {
 
 fn preview(request: &Request) -> String {
     visible_preview(&request.to_string(), MAX_SHOWN)
-}
-
-fn over() -> ToolError {
-    ToolError::new(ToolErrorCode::Cancelled, "the run is over")
 }

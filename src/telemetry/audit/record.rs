@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::canonical;
+use crate::durations::milliseconds;
 use crate::json::Json;
 use crate::run::grants::{Access, RunGrants};
 use crate::run::limits::Limits;
@@ -490,8 +491,4 @@ pub(super) fn name_preview(name: &str) -> String {
 
 fn microseconds(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
-}
-
-fn milliseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -479,3 +479,20 @@ async fn a_file_that_cannot_be_read_is_not_emitted() {
         assert!(result.to_json().get("emitted").is_none());
     }
 }
+
+#[tokio::test]
+async fn an_operation_that_is_refused_says_what_to_do() {
+    let (executor, _mock) = executor();
+    let refused = async |source: &str| {
+        let result = run(&executor, Script::typescript(source)).await;
+        result.error().unwrap().message.clone()
+    };
+    let message = refused("await fs.writeFile('a', '', { flag: 'q' })").await;
+    assert!(message.contains("expected the flag w, wx, a, ax or r+"), "{message}");
+    let message = refused("await fs.writeFile('a', ''); await fs.copyFile('a', '/tmp/a')").await;
+    assert!(message.contains("both paths are the same file"), "{message}");
+    let nested =
+        "await fs.mkdir('d/'.repeat(260), { recursive: true }); await fs.readdir('d', { recursive: true })";
+    let message = refused(nested).await;
+    assert!(message.contains("begin further down"), "{message}");
+}

@@ -194,3 +194,14 @@ async fn an_earlier_run_is_its_owners_only() {
     let refused = executor.run(script).await.unwrap();
     assert_eq!(refused.error().unwrap().tool_code, Some(ToolErrorCode::ResultTooLarge));
 }
+
+#[tokio::test]
+async fn an_id_that_names_no_run_is_shown_in_part_with_its_hidden_characters_written_out() {
+    let executor = Executor::builder().keep_runs(HistoryLimits::default()).build().unwrap();
+    let id = format!("\u{202e}{}", "a".repeat(50));
+    let script = Script::typescript("await mcp.run(input)").input(json!(id)).client("anna");
+    let refused = executor.run(script).await.unwrap();
+    let message = &refused.error().unwrap().message;
+    let shown = format!("no run `\\u{{202e}}{}…` is kept", "a".repeat(39));
+    assert!(message.starts_with(&shown), "{message}");
+}

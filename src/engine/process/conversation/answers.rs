@@ -6,13 +6,9 @@ use std::task::Poll;
 use futures::StreamExt as _;
 
 use super::{Answered, Call, Conversation, Event};
-use crate::engine::host::RunHost;
+use crate::engine::host::{MAX_CALLS, RunHost};
 use crate::engine::process::wire::{self, CallError, FromWorker, Reply, ToWorker};
 use crate::tools::{ToolError, ToolErrorCode};
-
-/// Maximum calls of a worker in flight. Engines have the same bound; this one is for a worker that
-/// was taken over.
-const MAX_CALLS: usize = 11_000;
 
 impl Conversation {
     /// Polls a call for the first time, so that it has begun before anything else is read.
@@ -22,6 +18,7 @@ impl Conversation {
         mut future: Call,
         call: u64,
     ) -> Result<Option<Event>, String> {
+        // Engines have checked this; a worker that was taken over has not.
         if self.calls.len() >= MAX_CALLS {
             let message = format!("{} calls are in flight; await some of them first", self.calls.len());
             let refused = Err(ToolError::new(ToolErrorCode::QueueFull, message));

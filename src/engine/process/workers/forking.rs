@@ -24,7 +24,7 @@ const TICK: Duration = Duration::from_millis(20);
 const MAX_FORK: Duration = Duration::from_secs(5);
 
 /// Maximum time in which it makes its instance. Machine code that is in no cache is compiled first.
-const MAX_WARM_UP: Duration = Duration::from_secs(120);
+const MAX_WARM_UP: Duration = Duration::from_mins(2);
 
 /// A process that forks workers. It is ended when this is dropped, and its workers with it.
 pub(super) struct ForkServer {

@@ -17,8 +17,8 @@ const TICK: Duration = Duration::from_millis(20);
 /// How long a worker that has served a tenant waits for the next run of that tenant.
 const KEEP: Duration = Duration::from_secs(10);
 
-/// After a failure of a fork server there is none for the longest pause of workers. It doubles with each failure in a
-/// row, at most so often: runs wait while another one warms up.
+/// After a failure of a fork server there is none for the longest pause of workers. The pause doubles with each failure
+/// in a row, at most this number of times: runs wait while another one warms up.
 const MAX_DOUBLINGS: u32 = 6;
 
 /// A fork server is replaced after a crash of a worker if it has been there for so long. A script that crashes on purpose

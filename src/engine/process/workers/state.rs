@@ -21,8 +21,13 @@ use super::child::WorkerChild;
 use super::end::{Killer, describe};
 use crate::engine::process::frames::Decoder;
 use crate::engine::process::group::Group;
-use crate::engine::process::statm::{SLACK_BYTES, resident_bytes};
+use crate::engine::resident::resident_bytes;
 use crate::text::preview;
+
+/// Memory that a worker may use beyond what it had before the run and twice the run's limit. V8 collects late, and
+/// collected memory is not returned immediately. The engine in the worker enforces the exact limit; this one is for a
+/// worker that was taken over.
+pub(in crate::engine::process) const SLACK_BYTES: usize = 128 << 20;
 
 /// The pause after a failed start of a worker. It doubles with each failure up to the maximum.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -127,8 +132,7 @@ impl WorkerProcess {
         None
     }
 
-    /// Describes how the process has ended, as the rest of a sentence; `None` if the status is not
-    /// known.
+    /// Describes how the process has ended, as far as `status` says it, as the rest of a sentence.
     pub(in crate::engine::process) fn describe(&self, status: Option<ExitStatus>) -> String {
         describe(status, self.is_elsewhere)
     }

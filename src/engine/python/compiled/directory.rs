@@ -30,12 +30,12 @@ pub(super) const UNFINISHED: &str = ".unfinished";
 /// Code is removed when no process has loaded it for this long. If two versions on one machine, or two
 /// processes of which one has less address space, removed each other's code at once, both would make
 /// it again at every start.
-pub(super) const MAX_UNUSED: Duration = Duration::from_secs(14 * 24 * 60 * 60);
+pub(super) const MAX_UNUSED: Duration = Duration::from_hours(14 * 24);
 
 /// How long to wait for another process that makes the code. Unpacking takes less than a second,
 /// compiling takes seconds, or a minute on a slow machine. After this, the process makes it for
 /// itself.
-const MAX_WAIT: Duration = Duration::from_secs(120);
+const MAX_WAIT: Duration = Duration::from_mins(2);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Size in bytes of the trailer, which follows the code and the image: a magic number, the length

@@ -15,7 +15,7 @@ fn host() -> Host {
     host
 }
 
-/// A query of so many bytes, whose answer takes an hour.
+/// A query of `bytes` bytes, whose answer takes an hour.
 fn query(bytes: usize) -> String {
     let query = r#"{"kind":"timer","delay":3600000}"#;
     format!("{query}{}", " ".repeat(bytes - query.len()))
@@ -30,13 +30,13 @@ fn begin(run: &mut Run, operation: Operation, server: &str, arguments: String) -
 async fn v_476_queries_in_flight_are_bounded_together() {
     let mut host = host();
     let run = host.run().unwrap();
-    let part = MAX_HELD_BYTES / 4;
+    let part = MAX_QUERY_BYTES / 4;
     for _ in 0..4 {
         assert_eq!(begin(run, Operation::Query, "", query(part)), None);
     }
     let refused = begin(run, Operation::Query, "", query(100)).unwrap();
     assert!(refused.contains("QUEUE_FULL"), "{refused}");
-    assert_eq!((run.calls.len(), run.held_bytes), (4, MAX_HELD_BYTES));
+    assert_eq!((run.calls.len(), run.held_bytes), (4, MAX_QUERY_BYTES));
 }
 
 /// One query may be as long as the interpreter's memory allows, as long as it is alone.
@@ -44,7 +44,7 @@ async fn v_476_queries_in_flight_are_bounded_together() {
 async fn v_476_a_long_query_is_the_only_one() {
     let mut host = host();
     let run = host.run().unwrap();
-    assert_eq!(begin(run, Operation::Query, "", query(MAX_HELD_BYTES + 1)), None);
+    assert_eq!(begin(run, Operation::Query, "", query(MAX_QUERY_BYTES + 1)), None);
     let refused = begin(run, Operation::Query, "", query(100)).unwrap();
     assert!(refused.contains("QUEUE_FULL"), "{refused}");
     // Names are counted too, and have a bound of their own.
@@ -54,5 +54,5 @@ async fn v_476_a_long_query_is_the_only_one() {
         let refused = begin(run, operation, &"s".repeat(MAX_NAME + 1), query(100)).unwrap();
         assert!(refused.contains("INVALID_ARGUMENTS"), "{refused}");
     }
-    assert_eq!(run.held_bytes, MAX_HELD_BYTES + 1);
+    assert_eq!(run.held_bytes, MAX_QUERY_BYTES + 1);
 }

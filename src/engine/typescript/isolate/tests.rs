@@ -149,3 +149,14 @@ fn v_652_the_thread_of_an_abandoned_run_that_takes_memory_is_parked() {
         assert_eq!(ended, Err(std::sync::mpsc::RecvTimeoutError::Timeout), "it took all that it wanted");
     }
 }
+
+/// The text comes from the guest's heap: what is wrong with it ends a run, and not the thread of all isolates.
+#[test]
+fn an_outcome_without_a_known_mark_is_broken() {
+    assert!(matches!(marked_outcome("+12".to_owned(), 2), RawOutcome::Value(json) if json == "12"));
+    assert!(matches!(marked_outcome("-{}".to_owned(), 2), RawOutcome::Threw(report) if report == "{}"));
+    assert!(matches!(marked_outcome("+123".to_owned(), 2), RawOutcome::TooLarge(3)));
+    for text in ["", "12", "é"] {
+        assert!(matches!(marked_outcome(text.to_owned(), 2), RawOutcome::Broken(_)), "{text:?}");
+    }
+}

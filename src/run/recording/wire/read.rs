@@ -25,23 +25,6 @@ use crate::tools::{ToolError, ToolErrorCode};
 /// Maximum number of clock steps that are read. Recordings have far fewer.
 const MAX_STEPS: usize = 2_000_000;
 
-const ERROR_CODES: [ErrorCode; 14] = [
-    ErrorCode::CheckFailed,
-    ErrorCode::SyntaxError,
-    ErrorCode::TranspileError,
-    ErrorCode::RuntimeError,
-    ErrorCode::Timeout,
-    ErrorCode::CpuLimit,
-    ErrorCode::FuelLimit,
-    ErrorCode::MemoryLimit,
-    ErrorCode::MaxToolCallsExceeded,
-    ErrorCode::ResultTooLarge,
-    ErrorCode::Cancelled,
-    ErrorCode::QueueFull,
-    ErrorCode::EngineCrashed,
-    ErrorCode::EngineUnavailable,
-];
-
 /// Makes a recording of its lines.
 #[derive(Default)]
 pub(in crate::run::recording) struct Builder {
@@ -127,14 +110,8 @@ fn header(line: StartLine) -> Result<Header, String> {
         other => return Err(format!("expected the language `typescript` or `python`: `{other}`")),
     };
     let mut seed = [0; 32];
-    let is_seed = line.seed.len() == 64 && line.seed.is_ascii();
-    for (position, byte) in seed.iter_mut().enumerate().take_while(|_| is_seed) {
-        *byte = u8::from_str_radix(&line.seed[2 * position..2 * position + 2], 16)
-            .map_err(|_| "the seed is 64 hexadecimal digits".to_owned())?;
-    }
-    if !is_seed {
-        return Err("the seed is 64 hexadecimal digits".to_owned());
-    }
+    hex::decode_to_slice(&line.seed, &mut seed)
+        .map_err(|_| "the seed is 64 hexadecimal digits".to_owned())?;
     let own = line.limits;
     let limits = Limits {
         wall_time: Duration::from_millis(own.wall_time_ms),
@@ -198,8 +175,7 @@ fn recorded_call(line: CallLine) -> Result<RecordedCall, String> {
 }
 
 fn tool_code(text: &str) -> Result<ToolErrorCode, String> {
-    let known = ToolErrorCode::ALL.iter().copied().find(|code| code.as_str() == text);
-    known.ok_or_else(|| format!("there is no error code `{text}`"))
+    ToolErrorCode::from_name(text).ok_or_else(|| format!("there is no error code `{text}`"))
 }
 
 fn tool_error(line: ToolErrorLine) -> Result<ToolError, String> {
@@ -213,13 +189,7 @@ fn tool_error(line: ToolErrorLine) -> Result<ToolError, String> {
 }
 
 fn level(name: &str) -> Result<LogLevel, String> {
-    Ok(match name {
-        "debug" => LogLevel::Debug,
-        "info" => LogLevel::Info,
-        "warn" => LogLevel::Warn,
-        "error" => LogLevel::Error,
-        other => return Err(format!("there is no level `{other}`")),
-    })
+    LogLevel::from_name(name).ok_or_else(|| format!("there is no level `{name}`"))
 }
 
 fn logs(lines: Vec<LogLine>) -> Result<Vec<(LogLevel, String)>, String> {
@@ -268,7 +238,7 @@ fn end(line: EndLine) -> Result<RecordedEnd, String> {
 }
 
 fn script_error(line: ScriptErrorLine) -> Result<ScriptError, String> {
-    let code = ERROR_CODES.iter().copied().find(|code| code.as_str() == line.code);
+    let code = ErrorCode::from_name(&line.code);
     let code = code.ok_or_else(|| format!("there is no error code `{}`", line.code))?;
     Ok(ScriptError {
         name: line.name,
@@ -287,7 +257,7 @@ fn script_error(line: ScriptErrorLine) -> Result<ScriptError, String> {
 /// A finding of the check before a run.
 fn finding(line: FindingLine) -> Result<Finding, String> {
     let named = [FindingCode::NotAwaited, FindingCode::ToolsUnknown, FindingCode::ModuleUnavailable];
-    let of_scripts = ERROR_CODES.iter().copied().map(FindingCode::Script);
+    let of_scripts = ErrorCode::ALL.into_iter().map(FindingCode::Script);
     let code = match named.into_iter().chain(of_scripts).find(|code| code.as_str() == line.code) {
         Some(code) => code,
         None => FindingCode::Call(tool_code(&line.code)?),

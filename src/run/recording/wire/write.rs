@@ -1,11 +1,10 @@
 //! Makes the lines of a recording.
 
-use std::time::Duration;
-
 use super::{
     CallLine, EndLine, FindingLine, LimitsLine, Line, LogLine, ModelCallLine, OutputLine, PlannedLine,
     REFUSALS, RecordLine, ReturnedLine, SamplingLine, ScriptErrorLine, StartLine, ToolErrorLine, TurnLine,
 };
+use crate::durations::{milliseconds, nanoseconds};
 use crate::run::finding::Finding;
 use crate::run::recording::error::VERSION;
 use crate::run::recording::{
@@ -65,7 +64,7 @@ fn start_line(header: &Header) -> StartLine {
             output_bytes: limits.output_bytes,
         },
         time_zone: header.time_zone.clone(),
-        clock_resolution_ns: u64::try_from(header.clock_resolution.as_nanos()).unwrap_or(u64::MAX),
+        clock_resolution_ns: nanoseconds(header.clock_resolution),
         servers: header.servers.iter().map(|name| name.to_string()).collect(),
         network: header.has_network,
         seed: hex::encode(header.seed),
@@ -232,12 +231,4 @@ fn sampling_line(report: &SamplingReport) -> SamplingLine {
         rounds_left: metrics.rounds_left,
         tokens_left: metrics.tokens_left,
     }
-}
-
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-fn milliseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
