@@ -38,7 +38,7 @@ impl McpServers {
         let mut unique: Vec<Arc<UpstreamServer>> = Vec::with_capacity(servers.len());
         let mut by_name = HashMap::new();
         for settings in servers {
-            let server = UpstreamServer::new(settings, state_directory, handle);
+            let server = UpstreamServer::new(settings.with_bounded_times(), state_directory, handle);
             match by_name.get(&server.name) {
                 Some(&position) => unique[position] = server,
                 None => {

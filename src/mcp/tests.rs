@@ -163,6 +163,15 @@ async fn calls_overlap() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn times_may_be_without_end() {
+    let upstream = Upstream::with("well", |server| McpServer {
+        queue_timeout: Duration::MAX,
+        ..server.connect_timeout(Duration::MAX).call_timeout(Duration::MAX).idle_timeout(Duration::MAX)
+    });
+    assert!(watched(upstream.call("echo", json!({}))).await.is_ok());
+}
+
 /// The futures are polled on threads without a tokio runtime.
 #[test]
 fn calls_work_from_any_thread() {
