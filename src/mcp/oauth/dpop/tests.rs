@@ -77,7 +77,10 @@ fn a_nonce_is_for_the_server_that_gave_it_and_bounded() {
 #[test]
 fn servers_say_in_their_challenges_what_they_want() {
     let challenge = |value: &str| {
-        HeaderMap::from_iter([(http::header::WWW_AUTHENTICATE, HeaderValue::from_bytes(value.as_bytes()).unwrap())])
+        HeaderMap::from_iter([(
+            http::header::WWW_AUTHENTICATE,
+            HeaderValue::from_bytes(value.as_bytes()).unwrap(),
+        )])
     };
     for (value, offered, lacks_nonce) in [
         (r#"DPoP resource_metadata="https://example.com/x""#, true, false),
