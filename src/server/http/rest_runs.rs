@@ -20,6 +20,9 @@ use crate::server::yielded::Printed;
 /// Maximum number of runs in the background of one peer, the same as for tasks.
 pub(super) const MAX_BACKGROUND: usize = 64;
 
+/// Maximum time that a request waits for the end of a run in the background. Proxies wait for a minute.
+pub(super) const MAX_WAIT: Duration = Duration::from_secs(60);
+
 /// How long answers are kept: as long as run records.
 const KEPT: Duration = Duration::from_secs(60 * 60);
 
