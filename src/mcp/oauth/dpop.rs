@@ -8,7 +8,6 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -20,6 +19,7 @@ use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as 
 use serde_json::{Value, json};
 use url::Url;
 
+use super::clock::seconds_since_1970;
 use crate::mcp::challenge::{Challenge, find_challenge};
 use crate::text::ids::random_id;
 
@@ -94,9 +94,9 @@ impl ProofKey {
         // They are no part of the address that the server sees. An address without a host has none.
         let _ = target.set_username("");
         let _ = target.set_password(None);
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let mut claims = json!({
-            "jti": random_id().ok()?, "htm": method.as_str(), "htu": target.as_str(), "iat": now,
+            "jti": random_id().ok()?, "htm": method.as_str(), "htu": target.as_str(),
+            "iat": seconds_since_1970(),
         });
         if let Some(token) = token {
             claims["ath"] = URL_SAFE_NO_PAD.encode(digest(&SHA256, token.as_bytes())).into();
