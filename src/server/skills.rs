@@ -98,8 +98,7 @@ fn of_scripts(executor: &Executor) -> impl Iterator<Item = SkillFiles> {
 }
 
 fn code_file(script: &SavedScript) -> String {
-    let extension = if script.language == Language::Python { "py" } else { "ts" };
-    format!("script.{extension}")
+    format!("script.{}", script.language.extension())
 }
 
 /// The front matter as YAML. The values are JSON strings, which are valid YAML.
