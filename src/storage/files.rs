@@ -164,6 +164,17 @@ impl Store {
         Ok(names)
     }
 
+    /// Deletes all documents whose names begin with `prefix`, and returns how many there were.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::names`] and [`Store::remove`]. Those before the one that cannot be deleted are deleted then.
+    pub(crate) fn remove_all(&self, prefix: &str) -> io::Result<usize> {
+        let names: Vec<String> = self.names()?.into_iter().filter(|name| name.starts_with(prefix)).collect();
+        names.iter().try_for_each(|name| self.remove(name))?;
+        Ok(names.len())
+    }
+
     /// The path of the document with this name.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         debug_assert!(
