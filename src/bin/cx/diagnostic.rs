@@ -365,10 +365,20 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<&str> {
     of_configuration.or_else(of_executor)
 }
 
-/// The chain of causes. A cause whose text is already part of the message is not repeated.
+/// The error with its causes, on one line if each of them is. A cause whose text is already part of the message is not
+/// repeated.
 pub(crate) fn message(error: &anyhow::Error) -> String {
+    joined(error.chain())
+}
+
+/// As [`message`], for an error of the library.
+pub(crate) fn message_of(error: &cx::Error) -> String {
+    joined(anyhow::Chain::new(error))
+}
+
+fn joined(chain: anyhow::Chain<'_>) -> String {
     let mut text = String::new();
-    for cause in error.chain() {
+    for cause in chain {
         let cause = match cause.downcast_ref::<cx::Error>() {
             Some(error) => options::message(error),
             None => cause.to_string(),
