@@ -167,7 +167,7 @@ fn print_line(text: &str) {
     let _ = writer::write(Stream::Stderr, &logging::note_line(text));
 }
 
-/// Prints a call's progress, unless earlier output waits. The next report replaces it anyway.
+/// Prints a call's progress, unless the output is paused or too much of it waits: the next report replaces it anyway.
 pub(crate) fn print_progress(writer: &Writer, call: &CallProgress) {
     print_amount(writer, &format!("{}.{}", call.server, call.tool), &call.progress);
 }
@@ -186,7 +186,7 @@ fn print_amount(writer: &Writer, of: &str, progress: &Progress) {
     if let Some(message) = message {
         text.push_str(&format!(", {message}"));
     }
-    writer.push_if_idle(Stream::Stderr, &format!("{}\n", printable(&text)));
+    writer.push_or_drop(Stream::Stderr, &format!("{}\n", printable(&text)));
 }
 
 /// Prints the calls that a dry run did not make.
