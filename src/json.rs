@@ -13,6 +13,7 @@ mod walk;
 use std::fmt;
 use std::ops::Index;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use serde::de::{DeserializeOwned, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Serialize, Serializer};
@@ -396,6 +397,11 @@ pub(crate) fn lone_field<'de>(text: &'de str, name: &str) -> Option<&'de RawValu
 #[derive(serde::Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Key<'a>(#[serde(borrow)] pub(crate) std::borrow::Cow<'a, str>);
+
+/// A time as a number of whole milliseconds, which protocols and files have for it: `u64::MAX` for a longer one.
+pub(crate) fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
 
 /// Deserializes a field that is present, even if it is `null`, which `Option` alone would read as absent. The field
 /// needs serde's `default` too.

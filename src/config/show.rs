@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::limits::LIMIT_KEYS;
 use super::mask;
 use super::resolved::{Config, ConfigOrigin};
+use crate::json::milliseconds;
 use crate::llm::{LlmAccess, LlmOptions};
 use crate::mcp::{HttpKind, McpServer, McpTransport};
 use crate::rate::RateLimit;
@@ -193,10 +194,6 @@ fn masked<'a>(names: impl Iterator<Item = &'a String>) -> Map<String, Value> {
 
 fn microseconds(time: std::time::Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
-}
-
-fn milliseconds(time: std::time::Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn rate(limit: RateLimit) -> Value {

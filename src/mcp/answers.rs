@@ -165,10 +165,9 @@ pub(crate) fn encoded(message: &ClientJsonRpcMessage) -> Result<Vec<u8>, serde_j
     // A context, which may have 9 KB, is not searched.
     let end = end_of(&body, context_end, EMPTY)?;
     let (before, after) = (&body[..end - 2], &body[end..]);
-    let task = extensions.get::<TaskTime>().map(|TaskTime(keep)| {
-        let milliseconds = u64::try_from(keep.as_millis()).unwrap_or(u64::MAX);
-        format!(r#","task":{{"ttl":{milliseconds}}}"#)
-    });
+    let task = extensions
+        .get::<TaskTime>()
+        .map(|TaskTime(keep)| format!(r#","task":{{"ttl":{}}}"#, json::milliseconds(*keep)));
     let task = task.unwrap_or_default();
     Ok([before, arguments.text().as_bytes(), task.as_bytes(), after].concat())
 }

@@ -7,6 +7,7 @@ use rmcp::model::{ErrorCode, ErrorData};
 use serde::Deserialize as _;
 use serde_json::json;
 
+use crate::json::milliseconds;
 use crate::text::start_bytes;
 use crate::tools::{ServerFailureKind, ToolError, ToolErrorCode};
 
@@ -137,9 +138,9 @@ pub(crate) fn begun(mut error: ToolError) -> ToolError {
 
 /// Encodes a failure as the answer to a request. [`tool_error`] decodes it.
 pub(crate) fn encode(error: &ToolError) -> ErrorData {
-    let millis = error.retry_after.map(|pause| u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
+    let retry_after = error.retry_after.map(milliseconds);
     let data =
-        json!({ "code": error.code.as_str(), "retryAfterMs": millis, "failure": &error.server_failure });
+        json!({ "code": error.code.as_str(), "retryAfterMs": retry_after, "failure": &error.server_failure });
     ErrorData::new(HTTP_FAILURE, error.message.clone(), Some(data))
 }
 

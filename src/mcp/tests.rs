@@ -494,4 +494,6 @@ fn arguments_and_secrets_are_not_shown() {
     let server = McpServer::stdio("a", "b").args(["--token=geheim"]).env("TOKEN", "geheim");
     let shown = format!("{server:?}");
     assert!(!shown.contains("geheim") && shown.contains("TOKEN"), "{shown}");
+    let shown = format!("{:?}", request("mail", "send", json!({ "password": "geheim" })));
+    assert!(!shown.contains("geheim") && shown.contains("mail"), "{shown}");
 }

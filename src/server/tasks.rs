@@ -16,6 +16,7 @@ use super::client_slots::{ClientSlot, ClientSlots};
 use super::pending::{KEY, MODEL_KEY};
 use super::prompt::Prompt;
 use super::run_in_flight::RunInFlight;
+use crate::json::milliseconds;
 use crate::run::history::split_client;
 
 /// How long a task is kept beyond the maximum duration of its run.
@@ -229,7 +230,6 @@ impl Tasks {
     /// Turns a run into a task; the run continues. It ends with the session, like every run.
     pub(crate) fn start(&self, slot: ClientSlot, run: RunInFlight) -> CreateTaskResult {
         let kept = run.limits.wall_time + KEPT;
-        let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let options = TaskOptions::new()
             .with_ttl_ms(milliseconds(kept))
             .with_poll_interval_ms(milliseconds(POLL_INTERVAL))

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use super::dispatch::{ToolDefinition, ToolList};
+use crate::json::milliseconds;
 use crate::storage::files::Store;
 
 /// Incremented when [`Document`] changes.
@@ -98,7 +99,6 @@ impl ListCache {
     /// Stores a list that was just fetched. Blocks on disk. A failed write only causes a warning,
     /// because this process still has the list.
     pub(crate) fn save(&self, identity: &str, server: &str, list: &ToolList, fetched_at: SystemTime) {
-        let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let now_ms = milliseconds(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
         let document = Document {
             server: server.to_owned(),

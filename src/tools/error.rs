@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::json::Json;
+use crate::json::{Json, milliseconds};
 
 /// Why a tool call failed: a closed set of codes that scripts can branch on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -231,7 +231,6 @@ impl ToolError {
     /// The object from which the guest builds its `McpToolError`, as JSON text. It is also the
     /// `error` field of `call_tool`.
     pub(crate) fn to_guest_json(&self) -> String {
-        let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let error = GuestError {
             code: self.code.as_str(),
             message: &self.message,

@@ -1,7 +1,6 @@
 //! A server of another client, as an entry of cx's own file.
 
 use std::path::Path;
-use std::time::Duration;
 
 use icu_normalizer::DecomposingNormalizerBorrowed;
 use serde_json::{Map, Value, json};
@@ -9,6 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::config::entry::{HttpTarget, ServerEntry, StdioTarget, Target};
 use crate::config::expand::Text;
 use crate::config::formats::MAX_NAME;
+use crate::json::milliseconds;
 use crate::mcp::HttpKind;
 use crate::text;
 
@@ -114,8 +114,4 @@ fn replace_workspace(value: &mut Value, directory: &str) {
 
 fn pairs(pairs: &[(String, Text)]) -> Value {
     Value::Object(pairs.iter().map(|(name, text)| (name.clone(), json!(text.raw))).collect())
-}
-
-fn milliseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

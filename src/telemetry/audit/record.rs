@@ -7,7 +7,7 @@ use futures::channel::oneshot;
 use serde_json::{Value, json};
 
 use super::canonical;
-use crate::json::Json;
+use crate::json::{Json, milliseconds};
 use crate::run::grants::{Access, RunGrants};
 use crate::run::limits::Limits;
 use crate::run::observer::{ApproverKind, ClientRequest, DefinitionEvent, ObservedRun, RunEvent, TokenEvent};
@@ -482,8 +482,4 @@ pub(super) fn name_preview(name: &str) -> String {
 
 fn microseconds(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
-}
-
-fn milliseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
