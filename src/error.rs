@@ -101,11 +101,32 @@ impl RuleList {
     }
 }
 
+/// Maximum number of an error's sources that are read. No chain is that long, unless an error is its own source.
+#[cfg(any(feature = "mcp", feature = "llm", feature = "fetch", feature = "server"))]
+const MAX_SOURCES: usize = 16;
+
+#[cfg(any(feature = "mcp", feature = "llm", feature = "fetch", feature = "server"))]
+fn sources(error: &dyn std::error::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+    std::iter::successors(error.source(), |source| source.source()).take(MAX_SOURCES)
+}
+
 /// The text of the last of an error's sources: the message of the system or of a library below. A text of
 /// reqwest itself has the URL, which may contain a secret, and this one has not.
 #[cfg(any(feature = "mcp", feature = "llm", feature = "fetch"))]
 pub(crate) fn last_source(error: &dyn std::error::Error) -> Option<String> {
-    // A chain is short.
-    let sources = std::iter::successors(error.source(), |source| source.source());
-    sources.take(16).last().map(ToString::to_string)
+    sources(error).last().map(ToString::to_string)
+}
+
+/// Formats an error and its sources in one line. A source whose text is already included is left out.
+#[cfg(any(feature = "server", feature = "oauth"))]
+pub(crate) fn with_sources(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    for source in sources(error) {
+        let message = source.to_string();
+        if !text.contains(&message) {
+            text.push_str(": ");
+            text.push_str(&message);
+        }
+    }
+    text
 }

@@ -397,5 +397,14 @@ pub(crate) fn lone_field<'de>(text: &'de str, name: &str) -> Option<&'de RawValu
 #[serde(transparent)]
 pub(crate) struct Key<'a>(#[serde(borrow)] pub(crate) std::borrow::Cow<'a, str>);
 
+/// Deserializes a field that is present, even if it is `null`, which `Option` alone would read as absent. The field
+/// needs serde's `default` too.
+#[cfg(any(feature = "mcp", feature = "server"))]
+pub(crate) fn present<'de: 'a, 'a, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<&'a RawValue>, D::Error> {
+    serde::Deserialize::deserialize(deserializer).map(Some)
+}
+
 #[cfg(test)]
 mod tests;

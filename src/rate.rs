@@ -10,6 +10,10 @@ use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota, RateLim
 /// period is removed, so this many clients must be active at the same time.
 const MAX_CLIENTS: usize = 10_000;
 
+/// Longer periods count as this one: governor counts nanoseconds in 64 bits, and panics after 584 years. No process
+/// lives as long.
+const MAX_PERIOD: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
 /// A token bucket: `calls` in each `period`, in one burst if none were used before. A period that is too short for its
 /// number of calls is no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +32,7 @@ impl RateLimit {
 
     /// `None` if the period is too short for a limit.
     fn quota(self) -> Option<Quota> {
-        Some(Quota::with_period(self.period / self.calls.get())?.allow_burst(self.calls))
+        Some(Quota::with_period(self.period.min(MAX_PERIOD) / self.calls.get())?.allow_burst(self.calls))
     }
 }
 

@@ -27,6 +27,18 @@ pub(crate) fn hidden_text(text: &str) -> bool {
     text.chars().any(is_hidden)
 }
 
+/// Maximum characters of a tenant's name.
+#[cfg(any(feature = "http", all(feature = "nats", target_os = "linux")))]
+pub(crate) const MAX_TENANT_NAME: usize = 32;
+
+/// Whether `name` can be that of a tenant: 1 to 32 lower-case letters, digits and hyphens, because it becomes part of
+/// other names.
+#[cfg(any(feature = "http", all(feature = "nats", target_os = "linux")))]
+pub(crate) fn is_tenant_name(name: &str) -> bool {
+    let is_good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=MAX_TENANT_NAME).contains(&name.len()) && name.bytes().all(is_good)
+}
+
 /// The first `max` characters of `text`.
 pub fn start(text: &str, max: usize) -> &str {
     // A text of no more bytes has no more characters.

@@ -254,7 +254,7 @@ const MAX_TAGS: usize = 128;
 
 fn yaml_node(value: Option<&YamlNode>, key: &Key, depth: usize, findings: &mut Vec<Finding>) -> Node {
     let Some(below) = depth.checked_sub(1) else {
-        findings.push(Finding::unexpected(key, None, "fewer levels", "more than 64"));
+        findings.push(Finding::unexpected(key, None, "fewer levels", format!("more than {MAX_YAML_DEPTH}")));
         return Node { content: Content::Null, location: None, from_variable: false };
     };
     let content = match value {

@@ -9,6 +9,15 @@ use crate::rate::RateLimit;
 use crate::tools::PrivateAddresses;
 use crate::tools::rules::ToolRules;
 
+/// Ten minutes: enough to build a container image. Users do not wait longer for a server to start.
+pub(super) const MAX_CONNECT_TIME: Duration = Duration::from_secs(10 * 60);
+
+/// The longest wall-clock time of a run: no call waits for longer.
+pub(super) const MAX_QUEUE_TIME: Duration = Duration::from_secs(10 * 60);
+
+/// The maximum number of calls that one run may have in flight.
+pub(super) const MAX_CALLS: u64 = 1_024;
+
 /// A server's entry.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ServerEntry {

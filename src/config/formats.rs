@@ -5,7 +5,9 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::document::{Content, Node};
-use super::entry::{HttpTarget, ServerEntry, StdioTarget, Target};
+use super::entry::{
+    HttpTarget, MAX_CALLS, MAX_CONNECT_TIME, MAX_QUEUE_TIME, ServerEntry, StdioTarget, Target,
+};
 use super::error::{Finding, Key, Location};
 use super::expand::Text;
 use super::mcpproxy_entry;
@@ -25,20 +27,11 @@ pub(super) const MAX_NAME: usize = 64;
 /// One hour: longer than any run, so a larger number is probably in a wrong unit.
 const MAX_CALL_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
-/// Ten minutes: enough to build a container image. Users do not wait longer for a server to start.
-const MAX_CONNECT_TIMEOUT: Duration = Duration::from_secs(10 * 60);
-
 /// One day: a connection that is idle for longer might as well stay open.
 const MAX_IDLE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The maximum number of calls that one run may have in flight.
-const MAX_CONCURRENT: u64 = 1_024;
-
 /// More than all runs that a server admits by default can make at the same time.
 const MAX_QUEUED: u64 = 100_000;
-
-/// The longest wall-clock time of a run: no call waits for longer.
-const MAX_QUEUE_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
 /// Every key of a server in cx's own file.
 pub(super) const SERVER_KEYS: &[&str] = &[
@@ -225,15 +218,15 @@ fn own_rules(fields: &mut Fields<'_, '_>) -> ServerEntry {
         read_only: fields.read(&["readOnly"], At::strings),
         private_addresses: fields.read(&["privateAddresses"], private_addresses),
         call_timeout: fields.read(&["timeoutMs"], |at| at.milliseconds(MAX_CALL_TIMEOUT)),
-        connect_timeout: fields.read(&["connectTimeoutMs"], |at| at.milliseconds(MAX_CONNECT_TIMEOUT)),
+        connect_timeout: fields.read(&["connectTimeoutMs"], |at| at.milliseconds(MAX_CONNECT_TIME)),
         idle_timeout: fields.read(&["idleMs"], |at| at.milliseconds(MAX_IDLE)),
         max_concurrent: fields
-            .read(&["maxConcurrent"], |at| at.number(1, MAX_CONCURRENT, "calls"))
+            .read(&["maxConcurrent"], |at| at.number(1, MAX_CALLS, "calls"))
             .and_then(|calls| usize::try_from(calls).ok()),
         max_queued: fields
             .read(&["maxQueued"], |at| at.number(0, MAX_QUEUED, "calls"))
             .and_then(|calls| usize::try_from(calls).ok()),
-        queue_timeout: fields.read(&["queueTimeoutMs"], |at| at.milliseconds(MAX_QUEUE_TIMEOUT)),
+        queue_timeout: fields.read(&["queueTimeoutMs"], |at| at.milliseconds(MAX_QUEUE_TIME)),
         rate_limit: rate_limit(fields, "rateLimit"),
         elicitation: fields.read(&["elicitation"], At::boolean),
         roots: fields.read(&["roots"], At::texts).unwrap_or_default(),
@@ -256,7 +249,7 @@ fn foreign_rules(fields: &mut Fields<'_, '_>, dialect: Dialect) -> ServerEntry {
     ServerEntry {
         enabled: if is_disabled { Some(false) } else { enabled },
         call_timeout: of_gemini.or_else(|| time("tool_timeout_sec", 1, MAX_CALL_TIMEOUT)),
-        connect_timeout: time("startup_timeout_sec", 1, MAX_CONNECT_TIMEOUT),
+        connect_timeout: time("startup_timeout_sec", 1, MAX_CONNECT_TIME),
         ..ServerEntry::default()
     }
 }

@@ -21,16 +21,17 @@ pub(super) fn arguments<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Vec
 }
 
 fn one_argument(argument: &str) -> String {
-    if let Ok(address) = Url::parse(argument)
-        && address.has_host()
-    {
-        return url(&address);
+    if let Some(address) = address(argument) {
+        return address;
     }
-    if let Some((name, value)) = argument.split_once(['=', ':'])
-        && (names_secret(name) || looks_like_token(value.trim()))
-    {
-        let separator = argument.chars().nth(name.chars().count()).unwrap_or('=');
-        return format!("{name}{separator}{MASK}");
+    if let Some((name, value)) = argument.split_once(['=', ':']) {
+        let separator = &argument[name.len()..argument.len() - value.len()];
+        if names_secret(name) || looks_like_token(value.trim()) {
+            return format!("{name}{separator}{MASK}");
+        }
+        if let Some(address) = address(value) {
+            return format!("{name}{separator}{address}");
+        }
     }
     if argument.split_whitespace().any(looks_like_token) {
         return MASK.to_owned();
@@ -38,7 +39,24 @@ fn one_argument(argument: &str) -> String {
     argument.to_owned()
 }
 
-/// A URL without its password, the values of its query, and path segments that look like tokens.
+/// The masked address that a text is. `None` if it is none.
+fn address(text: &str) -> Option<String> {
+    match Url::parse(text) {
+        Ok(parsed) => parsed.has_host().then(|| url(&parsed)),
+        Err(_) => begins_as_address(text).then(|| unparsed(text)),
+    }
+}
+
+/// Whether a text begins as the address of a host does. With references to variables, such as `${PORT}`, it need not be
+/// one.
+fn begins_as_address(text: &str) -> bool {
+    let is_of_scheme = |character: char| character.is_ascii_alphanumeric() || "+-.".contains(character);
+    let scheme = text.split_once("://").map_or("", |(scheme, _)| scheme);
+    scheme.starts_with(|first: char| first.is_ascii_alphabetic()) && scheme.chars().all(is_of_scheme)
+}
+
+/// A URL without its user's name and password, the values of its query, its fragment, and path segments that look like
+/// tokens.
 pub(super) fn url(url: &Url) -> String {
     let mut shown = url.clone();
     if !url.username().is_empty() || url.password().is_some() {
@@ -61,17 +79,36 @@ pub(super) fn url(url: &Url) -> String {
     {
         shown.set_fragment(Some(MASK));
     }
-    let segments: Vec<String> = url
-        .path()
-        .split('/')
-        .map(|segment| if looks_like_token(segment) { MASK.to_owned() } else { segment.to_owned() })
-        .collect();
-    shown.set_path(&segments.join("/"));
+    shown.set_path(&without_tokens(url.path()));
     shown.to_string()
 }
 
-/// A raw URL that may contain references.
+/// A URL as it is written, with the references to variables that it may have. Of one that cannot be parsed, more may be
+/// masked than is secret.
 pub(super) fn raw_url(text: &str) -> String {
-    Url::parse(text)
-        .map_or_else(|_| text.split(['?', '@']).next().unwrap_or_default().to_owned(), |parsed| url(&parsed))
+    match Url::parse(text) {
+        Ok(parsed) if parsed.has_host() => url(&parsed),
+        _ => unparsed(text),
+    }
 }
+
+fn unparsed(text: &str) -> String {
+    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let scheme = &text[..text.len() - rest.len()];
+    // First the user's name and password, which end at an `@`: a password may have a `?` and a `/`.
+    let (user, place) = match rest.rsplit_once('@') {
+        Some((_, place)) => (format!("{MASK}@"), place),
+        None => (String::new(), rest),
+    };
+    let place = place.split(['?', '#']).next().unwrap_or_default();
+    format!("{scheme}{user}{}", without_tokens(place))
+}
+
+/// A path with the segments masked that look like tokens.
+fn without_tokens(path: &str) -> String {
+    let segments = path.split('/').map(|segment| if looks_like_token(segment) { MASK } else { segment });
+    segments.collect::<Vec<_>>().join("/")
+}
+
+#[cfg(test)]
+mod tests;

@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use super::document::{Content, Node};
+use super::entry::{MAX_CALLS, MAX_CONNECT_TIME, MAX_QUEUE_TIME};
 use super::error::Finding;
 use super::foreign::{Becomes, Program, always, is_off, is_on, limit, never, setting};
 use super::limits::LimitRole;
-use super::mcpproxy_entry::{MAX_CALLS, MAX_CONNECT_TIME, MAX_QUEUE_TIME};
 use super::parsed::Settings;
 use super::reader::At;
 

@@ -1,19 +1,8 @@
 //! The keys of mcpproxy's server entries that most other clients do not have.
 
-use std::time::Duration;
-
-use super::entry::{OAuthEntry, ServerEntry};
+use super::entry::{MAX_CALLS, MAX_CONNECT_TIME, MAX_QUEUE_TIME, OAuthEntry, ServerEntry};
 use super::error::Finding;
 use super::reader::{At, Fields};
-
-/// The maximum number of calls that a run may have in flight.
-pub(super) const MAX_CALLS: u64 = 1_024;
-
-/// Ten minutes: users do not wait longer for a server to start.
-pub(super) const MAX_CONNECT_TIME: Duration = Duration::from_secs(10 * 60);
-
-/// The maximum wall-clock time of a run.
-pub(super) const MAX_QUEUE_TIME: Duration = Duration::from_secs(10 * 60);
 
 /// Reads the state and the limits of a server. A server in quarantine is not used, because no user has approved it yet.
 /// A limit that cannot be parsed is ignored, so that the default applies.

@@ -17,7 +17,7 @@ use super::space::{OpenFile, RunFiles};
 
 /// Maximum number of operations in flight. A script waits for each; this bounds what a process that was taken over can
 /// make the host hold, 1 MiB for each.
-const MAX_UNDER_WAY: usize = 64;
+const MAX_IN_FLIGHT: usize = 64;
 
 /// The files of a run, for the process that executes its script.
 pub(crate) struct HostedFiles {
@@ -25,18 +25,18 @@ pub(crate) struct HostedFiles {
     /// Their number is bounded where they are opened.
     open: Mutex<HashMap<u64, Arc<OpenFile>>>,
     last: AtomicU64,
-    under_way: Arc<Semaphore>,
+    in_flight: Arc<Semaphore>,
 }
 
 impl HostedFiles {
     pub(crate) fn new(files: Arc<RunFiles>) -> Self {
-        let under_way = Arc::new(Semaphore::new(MAX_UNDER_WAY));
-        Self { files, open: Mutex::default(), last: AtomicU64::new(0), under_way }
+        let in_flight = Arc::new(Semaphore::new(MAX_IN_FLIGHT));
+        Self { files, open: Mutex::default(), last: AtomicU64::new(0), in_flight }
     }
 
     /// Performs an operation. It begins when the future is polled first.
     pub(crate) fn perform(self: &Arc<Self>, operation: FileOperation) -> Operation<FileAnswer> {
-        let Ok(permit) = Arc::clone(&self.under_way).try_acquire_owned() else {
+        let Ok(permit) = Arc::clone(&self.in_flight).try_acquire_owned() else {
             return futures::future::ready(Err(FileErrorCode::TooManyOpen.into())).boxed();
         };
         let hosted = Arc::clone(self);

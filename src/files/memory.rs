@@ -172,10 +172,16 @@ impl MemoryTree {
                 (Node::File(_), Node::Directory(_)) => return Err(FileErrorCode::IsDirectory.into()),
                 _ => {}
             }
-            self.remove(to)?;
         }
-        // The old name is counted until the new one is.
-        self.count(to_name.len())?;
+        match replaced {
+            // Its name is counted already, so that nothing can fail from here on, and it is never lost for nothing.
+            Some(replaced) => {
+                self.nodes.remove(&replaced);
+                self.budget.give_back(NODE_BYTES);
+            }
+            // The old name is counted until the new one is.
+            None => self.count(to_name.len())?,
+        }
         self.budget.give_back(from_name.len());
         let now = self.clock.now();
         if let Node::Directory(parent) = self.node_mut(from_parent)? {

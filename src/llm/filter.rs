@@ -18,9 +18,9 @@ const REDACTED_PII: &str = "[REDACTED_PII]";
 /// Maximum bytes of the compiled patterns. They take a tenth of it.
 const MAX_COMPILED_BYTES: usize = 8 << 20;
 
-/// What is looked for: a name, and a pattern of ASCII. Where two match at one place, the earlier one
+/// The secrets that are looked for: a name, and a pattern of ASCII. Where two match at one place, the earlier one
 /// counts.
-const PATTERNS: &[(&str, &str)] = &[
+const SECRETS: &[(&str, &str)] = &[
     // Up to the end of its frame, or of the text.
     (
         "private_key",
@@ -42,6 +42,10 @@ const PATTERNS: &[(&str, &str)] = &[
     ("huggingface_token", r"\bhf_[A-Za-z0-9]{30,}"),
     ("sendgrid_key", r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
     ("bearer_token", r"\b[Bb]earer [A-Za-z0-9_.~+/-]{24,}=*"),
+];
+
+/// The personal data that is looked for, in the same form. Secrets come before it.
+const PERSONAL_DATA: &[(&str, &str)] = &[
     ("email", r"\b[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}\b"),
     // Never 000, 666 or 9xx, 00, 0000.
     (
@@ -58,8 +62,10 @@ const PATTERNS: &[(&str, &str)] = &[
 /// Minimum digits of a card's number.
 const MIN_CARD_DIGITS: usize = 13;
 
-/// How many of the patterns, from the first, are of secrets.
-const SECRETS: usize = 16;
+/// All that is looked for.
+fn patterns() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    SECRETS.iter().chain(PERSONAL_DATA)
+}
 
 /// What was found in an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -112,11 +118,8 @@ pub(crate) struct ContentFilter {
 impl ContentFilter {
     /// Compiles the patterns, which takes a few milliseconds. `None` if the library refuses them.
     pub(crate) fn new() -> Option<Self> {
-        let alternatives: Vec<String> = PATTERNS
-            .iter()
-            .enumerate()
-            .map(|(index, (_, pattern))| format!("(?P<p{index}>{pattern})"))
-            .collect();
+        let alternatives: Vec<String> =
+            patterns().enumerate().map(|(index, (_, pattern))| format!("(?P<p{index}>{pattern})")).collect();
         let compile = |pattern: &str| {
             // The patterns are of ASCII: so `\b` is, and needs no tables.
             regex::RegexBuilder::new(pattern).unicode(false).size_limit(MAX_COMPILED_BYTES).build()
@@ -142,8 +145,8 @@ impl ContentFilter {
         let mut violations = Violations::default();
         let redacted = self.patterns.replace_all(text, |captures: &Captures<'_>| {
             let found = captures.get(0).map_or("", |whole| whole.as_str());
-            let index = (0..PATTERNS.len()).find(|index| captures.get(index + 1).is_some());
-            let Some((index, (name, _))) = index.and_then(|index| Some((index, PATTERNS.get(index)?))) else {
+            let mut groups = patterns().enumerate();
+            let Some((index, (name, _))) = groups.find(|(index, _)| captures.get(index + 1).is_some()) else {
                 return found.to_owned();
             };
             let mut rest = "";
@@ -153,7 +156,7 @@ impl ContentFilter {
                 rest = found.get(end..).unwrap_or_default();
             }
             violations.add(name);
-            let mark = if index < SECRETS { REDACTED_SECRET } else { REDACTED_PII };
+            let mark = if index < SECRETS.len() { REDACTED_SECRET } else { REDACTED_PII };
             format!("{mark}{rest}")
         });
         (redacted.into_owned(), violations)

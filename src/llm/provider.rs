@@ -184,7 +184,7 @@ fn usage(usage: &Usage) -> Option<ModelUsage> {
     let count = |tokens: Option<i32>| u64::try_from(tokens?).ok();
     Some(ModelUsage {
         input_tokens: count(usage.prompt_tokens)?,
-        output_tokens: count(usage.completion_tokens).filter(|_| usage.completion_tokens.is_some())?,
+        output_tokens: count(usage.completion_tokens)?,
     })
 }
 

@@ -3,6 +3,8 @@
 //! rmcp's reader searches for `error=` anywhere in the header, so it also finds it in the quoted text of another
 //! parameter. The published parsers are small crates of one author each, a larger risk than these lines.
 
+use http::{HeaderMap, header};
+
 /// One way to authenticate.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Challenge<'a> {
@@ -20,9 +22,22 @@ impl Challenge<'_> {
     }
 }
 
+/// The first result of `find` for a challenge of a response, in the order of its headers. Bytes that are no UTF-8 are
+/// replaced: a description in another encoding must not hide the parameters beside it.
+pub(crate) fn find_challenge<T>(
+    headers: &HeaderMap,
+    mut find: impl FnMut(&Challenge<'_>) -> Option<T>,
+) -> Option<T> {
+    headers.get_all(header::WWW_AUTHENTICATE).iter().find_map(|value| {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        let challenges = challenges(&value);
+        challenges.iter().find_map(&mut find)
+    })
+}
+
 /// Reads the challenges of one header value. Skips what is not well formed, and credentials without
 /// names (`Negotiate YWJj`), which nothing here uses. The time is linear in the length of the value.
-pub(crate) fn challenges(value: &str) -> Vec<Challenge<'_>> {
+fn challenges(value: &str) -> Vec<Challenge<'_>> {
     let mut found: Vec<Challenge<'_>> = Vec::new();
     for element in elements(value) {
         // Either a parameter of the previous challenge, or a scheme with its first parameter: both

@@ -138,9 +138,9 @@ pub(crate) fn begun(mut error: ToolError) -> ToolError {
 
 /// Encodes a failure as the answer to a request. [`tool_error`] decodes it.
 pub(crate) fn encode(error: &ToolError) -> ErrorData {
-    let millis = error.retry_after.map(milliseconds);
+    let retry_after = error.retry_after.map(milliseconds);
     let data =
-        json!({ "code": error.code.as_str(), "retryAfterMs": millis, "failure": &error.server_failure });
+        json!({ "code": error.code.as_str(), "retryAfterMs": retry_after, "failure": &error.server_failure });
     ErrorData::new(HTTP_FAILURE, error.message.clone(), Some(data))
 }
 

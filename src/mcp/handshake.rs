@@ -53,6 +53,8 @@ pub(crate) enum HandshakeFailure {
 }
 
 impl HandshakeFailure {
+    /// The revisions to try with a new process, for a server that ended at a request it does not know, or left it
+    /// unanswered. `None` if no other revision would be answered.
     pub(crate) fn try_instead(&self) -> Option<Revisions> {
         let Self::Refused(error) = self else { return None };
         match &**error {
@@ -67,6 +69,7 @@ impl HandshakeFailure {
         }
     }
 
+    /// The error of the call that needed the connection. Of two refused handshakes, it has the second one's reason.
     pub(crate) fn into_error(self, server: &str, end: &ConnectionEnd) -> ToolError {
         let error = match self {
             Self::Refused(error) => match *error {

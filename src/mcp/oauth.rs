@@ -6,6 +6,7 @@
 
 mod assertion;
 mod authorization;
+mod clock;
 mod discovery;
 mod dpop;
 mod enterprise;

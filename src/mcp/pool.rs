@@ -38,7 +38,7 @@ impl McpServers {
         let mut unique: Vec<Arc<UpstreamServer>> = Vec::with_capacity(servers.len());
         let mut by_name = HashMap::new();
         for settings in servers {
-            let server = UpstreamServer::new(settings, state_directory, handle);
+            let server = UpstreamServer::new(settings.with_bounded_times(), state_directory, handle);
             match by_name.get(&server.name) {
                 Some(&position) => unique[position] = server,
                 None => {
@@ -154,16 +154,7 @@ impl ToolDispatcher for McpServers {
 
     fn call(&self, request: ToolRequest) -> BoxFuture<'_, Result<ToolResult, ToolError>> {
         match self.server(&request.server) {
-            Ok(server) => {
-                // The call is not a task of its own: calls pass the limiter in the order in which
-                // they were made, and two hand-overs between threads are saved.
-                let mut call = Arc::clone(server).call(request).boxed();
-                poll_fn(move |task| {
-                    let _entered = self.handle.enter();
-                    call.poll_unpin(task)
-                })
-                .boxed()
-            }
+            Ok(server) => entered(&self.handle, Arc::clone(server).call(request).boxed()),
             Err(error) => ready(Err(error)).boxed(),
         }
     }
@@ -175,14 +166,7 @@ impl ToolDispatcher for McpServers {
         context: RequestContext,
     ) -> BoxFuture<'_, Result<Json, ToolError>> {
         match self.server(&server) {
-            Ok(server) => {
-                let mut call = Arc::clone(server).request(request, context).boxed();
-                poll_fn(move |task| {
-                    let _entered = self.handle.enter();
-                    call.poll_unpin(task)
-                })
-                .boxed()
-            }
+            Ok(server) => entered(&self.handle, Arc::clone(server).request(request, context).boxed()),
             Err(error) => ready(Err(error)).boxed(),
         }
     }
@@ -200,6 +184,17 @@ impl Drop for McpServers {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+/// Polls `work` where the returned future is polled, with the runtime entered that its timers and pipes need. It is no
+/// task of its own: calls pass the limiter in the order in which they were made, and two hand-overs between threads are
+/// saved.
+fn entered<T: 'static>(handle: &Handle, mut work: BoxFuture<'static, T>) -> BoxFuture<'_, T> {
+    poll_fn(move |task| {
+        let _entered = handle.enter();
+        work.poll_unpin(task)
+    })
+    .boxed()
 }
 
 /// Runs `work` on the runtime that its timers and pipes need. May be called on any thread. Dropping

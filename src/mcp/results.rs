@@ -20,7 +20,7 @@ struct WrittenResult<'a> {
     #[serde(borrow)]
     content: Option<&'a RawValue>,
     /// An explicit `null` is a result.
-    #[serde(borrow, default, deserialize_with = "present")]
+    #[serde(borrow, default, deserialize_with = "json::present")]
     structured_content: Option<&'a RawValue>,
     is_error: Option<bool>,
     #[serde(borrow, rename = "_meta")]
@@ -32,10 +32,6 @@ struct WrittenResult<'a> {
     request_state: Option<&'a RawValue>,
     #[serde(borrow)]
     task_id: Option<&'a RawValue>,
-}
-
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 /// The answer to a call.

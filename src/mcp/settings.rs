@@ -11,9 +11,12 @@ use url::Url;
 use crate::rate::RateLimit;
 use crate::tools::rules::ToolRules;
 
+/// Times above this count as this: they are added to points in time, which have a maximum. No process lives as long.
+const MAX_TIME: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
 /// An MCP server: how to reach it, which of its tools may be used, and how long to wait for it.
 ///
-/// Nothing is started or connected until a script needs the server.
+/// Nothing is started or connected until a script needs the server. `Duration::MAX` is a time without end.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct McpServer {
@@ -318,6 +321,19 @@ impl McpServer {
     pub fn root(mut self, root: Root) -> Self {
         self.roots.push(root);
         self
+    }
+
+    /// This server, with times of at most [`MAX_TIME`].
+    pub(crate) fn with_bounded_times(self) -> Self {
+        let bounded = |time: Duration| time.min(MAX_TIME);
+        Self {
+            connect_timeout: bounded(self.connect_timeout),
+            busy_connect_timeout: bounded(self.busy_connect_timeout),
+            call_timeout: bounded(self.call_timeout),
+            queue_timeout: bounded(self.queue_timeout),
+            idle_timeout: self.idle_timeout.map(bounded),
+            ..self
+        }
     }
 
     /// Returns an identifier of the server: the SHA-256 in hexadecimal of its name and of how it is

@@ -163,6 +163,15 @@ async fn calls_overlap() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn times_may_be_without_end() {
+    let upstream = Upstream::with("well", |server| McpServer {
+        queue_timeout: Duration::MAX,
+        ..server.connect_timeout(Duration::MAX).call_timeout(Duration::MAX).idle_timeout(Duration::MAX)
+    });
+    assert!(watched(upstream.call("echo", json!({}))).await.is_ok());
+}
+
 /// The futures are polled on threads without a tokio runtime.
 #[test]
 fn calls_work_from_any_thread() {
@@ -485,4 +494,6 @@ fn arguments_and_secrets_are_not_shown() {
     let server = McpServer::stdio("a", "b").args(["--token=geheim"]).env("TOKEN", "geheim");
     let shown = format!("{server:?}");
     assert!(!shown.contains("geheim") && shown.contains("TOKEN"), "{shown}");
+    let shown = format!("{:?}", request("mail", "send", json!({ "password": "geheim" })));
+    assert!(!shown.contains("geheim") && shown.contains("mail"), "{shown}");
 }

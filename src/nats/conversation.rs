@@ -150,8 +150,7 @@ impl Conversation {
         }
         let Some(message) = self.keys.open(sealed.to_vec()) else { return Heard::Refused };
         let Some((header, data)) = message.split_first_chunk::<HEADER>() else { return Heard::Refused };
-        let number =
-            |at: usize| header[at..at + 8].iter().rev().fold(0, |all, &byte| all << 8 | u64::from(byte));
+        let number = |at: usize| header[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
         let (kind, received, accepted, sequence) = (header[0], number(1), number(9), number(17));
         self.last_heard = now;
         while self.unreceived.front().is_some_and(|sent| sent.sequence <= received) {

@@ -18,6 +18,7 @@ use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, Stor
 use async_nats::jetstream::{self, AckKind, Context, ErrorCode};
 use async_nats::{Message, RequestErrorKind, Subject, Subscriber};
 use futures::StreamExt as _;
+use tokio::time::error::Elapsed;
 use tokio::time::{sleep, timeout};
 
 use super::channel::RunChannel;
@@ -250,6 +251,11 @@ async fn refuse_others(server: &NatsServer, key: &SharedKey, run: &str, claims: 
 #[error("the queue (`{STREAM}`, `{NESTED_STREAM}`) of the NATS server cannot be used: {0}")]
 pub(crate) struct QueueError(String);
 
+/// The error for a server that does not answer in time.
+fn unanswered(_late: Elapsed) -> QueueError {
+    QueueError("it does not answer".to_owned())
+}
+
 /// The queue of one depth, for a worker.
 #[derive(Clone)]
 pub(crate) struct Queue {
@@ -279,7 +285,7 @@ impl Queue {
             let consumer = match timeout(3 * MAX_ANSWER_TIME, join(server, depth, max_queued)).await {
                 Ok(Ok(consumer)) => consumer,
                 Ok(Err(error)) => return Err(QueueError(error.to_string())),
-                Err(_late) => return Err(QueueError("it does not answer".to_owned())),
+                Err(late) => return Err(unanswered(late)),
             };
             queues.push(Self { server: server.clone(), key: key.clone(), depth, consumer, max_queued });
         }
@@ -328,7 +334,7 @@ impl Queue {
     pub(crate) async fn waiting(&self) -> Result<u64, QueueError> {
         let mut consumer = self.consumer.clone();
         let info = timeout(MAX_ANSWER_TIME, consumer.info()).await;
-        let info = info.map_err(|_late| QueueError("it does not answer".to_owned()))?;
+        let info = info.map_err(unanswered)?;
         Ok(info.map_err(|error| QueueError(error.to_string()))?.num_pending)
     }
 }
@@ -408,9 +414,10 @@ impl Offer {
             // Another worker may have the key that it needs.
             Ok(Claimed::Unanswered) | Err(_) => AckKind::Nak(Some(REDELIVER_AFTER)),
         };
-        if let Err(error) = self.message.ack_with(kind).await {
+        let confirmed = timeout(MAX_ANSWER_TIME, self.message.ack_with(kind)).await;
+        if !matches!(confirmed, Ok(Ok(()))) {
             // It is delivered again, and refused.
-            tracing::debug!(%error, "an offer was not confirmed");
+            tracing::debug!(?confirmed, "an offer was not confirmed");
         }
         match claimed? {
             Claimed::Granted(channel) => Ok(Some(*channel)),
@@ -444,12 +451,14 @@ pub(super) async fn claim(
     let no_random_numbers = || QueueError("the system provides no random numbers".to_owned());
     let (run, sealed) = split_id(&message.payload).ok_or_else(forged)?;
     if key.open(Purpose::Offer, &[run], sealed).is_none_or(|text| text != text_of_offers(depth)) {
-        let _gone = server.client.publish(subject_of_claims(run), UNREADABLE.into()).await;
+        let told = server.client.publish(subject_of_claims(run), UNREADABLE.into());
+        let _late_or_gone = timeout(MAX_ANSWER_TIME, told).await;
         return Err(forged());
     }
     let worker = random_id().map_err(|_| no_random_numbers())?;
     let (to, from) = subjects(run, &worker);
-    let incoming = server.client.subscribe(to.clone()).await.map_err(|error| failed(&error))?;
+    let incoming = timeout(MAX_ANSWER_TIME, server.client.subscribe(to.clone())).await;
+    let incoming = incoming.map_err(unanswered)?.map_err(|error| failed(&error))?;
     let sealed = key.seal(Purpose::Claim, &[run, &worker], VERSION).ok_or_else(no_random_numbers)?;
     let claim = [worker.as_bytes(), &sealed].concat();
     let no_keys = || QueueError("the keys of the run cannot be derived".to_owned());

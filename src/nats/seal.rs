@@ -62,22 +62,12 @@ impl SharedKey {
 
     /// Seals a message that stands alone. `None` if the system provides no random numbers.
     pub(super) fn seal(&self, purpose: Purpose, context: &[&str], message: &[u8]) -> Option<Vec<u8>> {
-        let mut nonce = [0; NONCE_LEN];
-        getrandom::fill(&mut nonce).ok()?;
-        let mut sealed = message.to_vec();
-        let key = self.derive(purpose, context)?;
-        let nonce_of_message = Nonce::assume_unique_for_key(nonce);
-        key.seal_in_place_append_tag(nonce_of_message, Aad::empty(), &mut sealed).ok()?;
-        Some([&nonce[..], &sealed].concat())
+        seal_alone(&self.derive(purpose, context)?, message)
     }
 
     /// Opens a message that stands alone. `None` if it was not sealed with this key, for this purpose and context.
     pub(super) fn open(&self, purpose: Purpose, context: &[&str], sealed: &[u8]) -> Option<Vec<u8>> {
-        let (nonce, rest) = sealed.split_first_chunk::<NONCE_LEN>()?;
-        let mut rest = rest.to_vec();
-        let key = self.derive(purpose, context)?;
-        let opened = key.open_in_place(Nonce::assume_unique_for_key(*nonce), Aad::empty(), &mut rest).ok()?;
-        Some(opened.to_vec())
+        open_alone(&self.derive(purpose, context)?, sealed)
     }
 
     /// The keys of a conversation about run `run` with worker `worker`, for one of its sides. `None` if they cannot be
@@ -91,6 +81,24 @@ impl SharedKey {
         };
         Some(ConversationKeys { own, theirs, sent: 0, seen: 0 })
     }
+}
+
+/// Seals a message that has no number, with a random nonce, which is put before it. `None` if the system provides no
+/// random numbers.
+fn seal_alone(key: &LessSafeKey, message: &[u8]) -> Option<Vec<u8>> {
+    let mut nonce = [0; NONCE_LEN];
+    getrandom::fill(&mut nonce).ok()?;
+    let mut sealed = message.to_vec();
+    key.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::empty(), &mut sealed).ok()?;
+    Some([&nonce[..], &sealed].concat())
+}
+
+/// Opens what [`seal_alone`] has sealed with the same key; `None` for anything else.
+fn open_alone(key: &LessSafeKey, sealed: &[u8]) -> Option<Vec<u8>> {
+    let (nonce, rest) = sealed.split_first_chunk::<NONCE_LEN>()?;
+    let mut rest = rest.to_vec();
+    let opened = key.open_in_place(Nonce::assume_unique_for_key(*nonce), Aad::empty(), &mut rest).ok()?;
+    Some(opened.to_vec())
 }
 
 fn is_secret(secret: &[u8]) -> bool {

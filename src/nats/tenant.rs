@@ -12,12 +12,10 @@ use tokio::time::timeout;
 use super::bucket::{Bucket, BucketError, BucketOptions};
 use super::seal::tenant::TenantKey;
 use super::server::{Access, Addresses, NatsServer};
+use crate::text::{MAX_TENANT_NAME, is_tenant_name};
 
 /// Maximum size of all state of a tenant, as of the file on one machine.
 const MAX_STATE: i64 = 256 << 20;
-
-/// Characters of a tenant's name.
-const MAX_NAME: usize = 32;
 
 /// Pause after a failure before the server is asked again: otherwise calls that wait for one
 /// another would wait forever.
@@ -32,11 +30,10 @@ const MAX_OPEN_TIME: Duration = Duration::from_secs(8);
 ///
 /// If it is empty, too long, or has other characters.
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
-    let is_good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    if (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(is_good) {
+    if is_tenant_name(name) {
         return Ok(());
     }
-    Err(format!("expected a name of 1 to {MAX_NAME} lower-case letters, digits and hyphens: `{name}`"))
+    Err(format!("expected a name of 1 to {MAX_TENANT_NAME} lower-case letters, digits and hyphens: `{name}`"))
 }
 
 /// Which of a tenant's buckets.

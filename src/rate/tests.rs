@@ -14,6 +14,13 @@ fn a_burst_then_one_after_the_other() {
 }
 
 #[test]
+fn a_period_may_be_without_end() {
+    let bucket = TokenBucket::new(limit(2, Duration::MAX)).unwrap();
+    assert_eq!([bucket.acquire(), bucket.acquire()], [Ok(()); 2]);
+    assert!(bucket.acquire().is_err());
+}
+
+#[test]
 #[cfg(feature = "server")]
 fn clients_do_not_use_up_what_others_have() {
     let buckets = ClientBuckets::new(limit(2, Duration::from_secs(60))).unwrap();

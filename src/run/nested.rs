@@ -152,12 +152,12 @@ impl ExecutionContext {
     }
 
     fn nested_script(self: &Arc<Self>, name: &str, stored: StoredScript, limits: Limits) -> Script {
-        let (script, extension) = match stored.language {
-            Language::TypeScript => (Script::typescript(stored.source), "ts"),
-            Language::Python => (Script::python(stored.source), "py"),
+        let script = match stored.language {
+            Language::TypeScript => Script::typescript(stored.source),
+            Language::Python => Script::python(stored.source),
         };
-        let mut script =
-            script.named(format!("scripts/{name}.{extension}")).input(stored.input).limits(limits);
+        let file_name = format!("scripts/{name}.{}", stored.language.extension());
+        let mut script = script.named(file_name).input(stored.input).limits(limits);
         let own = &self.script;
         script.is_dry_run = own.is_dry_run;
         script.client.clone_from(&own.client);

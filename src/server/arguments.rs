@@ -150,37 +150,14 @@ impl RunArguments {
             // An empty list allows no tool. It is not taken for a list that was not given, because
             // that would allow all of them.
             (RunParameter::AllowedTools, Value::Array(items)) => {
-                let mut patterns = Vec::with_capacity(items.len());
-                if items.len() > MAX_PATTERNS {
-                    let problem = format!("expected at most {MAX_PATTERNS} patterns: {}", items.len());
-                    return Err(ArgumentProblem::Invalid { parameter, problem });
-                }
-                for item in items {
-                    let Value::String(pattern) = item else { return wrong(&item) };
-                    if pattern.len() > MAX_PATTERN_BYTES {
-                        let problem =
-                            format!("a pattern has at most {MAX_PATTERN_BYTES} bytes: {}", pattern.len());
-                        return Err(ArgumentProblem::Invalid { parameter, problem });
-                    }
-                    patterns.push(pattern);
-                }
-                if patterns.iter().map(|pattern| pattern_work(pattern)).sum::<usize>() > MAX_PATTERN_WORK {
-                    let problem = format!(
-                        "expected at most {MAX_PATTERN_WORK} `*` in all patterns together, besides the first one of \
-                         each part of a name, and few `?`"
-                    );
-                    return Err(ArgumentProblem::Invalid { parameter, problem });
-                }
-                self.allowed_tools = Some(patterns);
+                self.allowed_tools = Some(patterns(parameter, items)?);
             }
             (RunParameter::AllowedTools, other) => return wrong(&other),
-            (RunParameter::TimeoutMs, value) => match whole(&value) {
+            (RunParameter::TimeoutMs, value) => match time(&value) {
                 // A script cannot do anything in zero time, so this means the default.
-                Some(0) => {}
-                Some(milliseconds) if u128::from(milliseconds) <= MAX_TIMEOUT.as_millis() => {
-                    self.timeout = Some(Duration::from_millis(milliseconds));
-                }
-                _ => return wrong(&value),
+                Some(time) if time.is_zero() => {}
+                Some(time) => self.timeout = Some(time),
+                None => return wrong(&value),
             },
             (RunParameter::MaxToolCalls, value) => match whole(&value).map(u32::try_from) {
                 Some(Ok(calls)) => self.max_tool_calls = Some(calls),
@@ -188,32 +165,24 @@ impl RunArguments {
             },
             // No session has an empty handle, so this means none.
             (RunParameter::Session, Value::String(handle)) if handle.is_empty() => {}
-            (RunParameter::Session, Value::String(handle)) => match StateScope::session(&*handle) {
-                Ok(_usable) => self.session = Some(handle),
-                Err(Error::InvalidOptions { problem, .. }) => {
-                    return Err(ArgumentProblem::Invalid { parameter, problem });
-                }
-                Err(error) => return Err(ArgumentProblem::Invalid { parameter, problem: error.to_string() }),
-            },
+            (RunParameter::Session, Value::String(handle)) => {
+                StateScope::session(&*handle).map_err(|error| invalid(parameter, error))?;
+                self.session = Some(handle);
+            }
             (RunParameter::Session, other) => return wrong(&other),
             (RunParameter::TimeZone, Value::String(name)) if name.is_empty() => {}
-            (RunParameter::TimeZone, Value::String(name)) => match TimeZone::find(&name) {
-                Ok(_known) => self.time_zone = Some(name),
-                Err(Error::InvalidOptions { problem, .. }) => {
-                    return Err(ArgumentProblem::Invalid { parameter, problem });
-                }
-                Err(error) => return Err(ArgumentProblem::Invalid { parameter, problem: error.to_string() }),
-            },
+            (RunParameter::TimeZone, Value::String(name)) => {
+                TimeZone::find(&name).map_err(|error| invalid(parameter, error))?;
+                self.time_zone = Some(name);
+            }
             (RunParameter::TimeZone, other) => return wrong(&other),
             (RunParameter::Permissions, value) => {
                 self.permissions = permissions::read(value)
                     .map_err(|problem| ArgumentProblem::Invalid { parameter, problem })?;
             }
-            (RunParameter::YieldAfterMs, value) => match whole(&value) {
-                Some(milliseconds) if u128::from(milliseconds) <= MAX_TIMEOUT.as_millis() => {
-                    self.yield_after = Some(Duration::from_millis(milliseconds));
-                }
-                _ => return wrong(&value),
+            (RunParameter::YieldAfterMs, value) => match time(&value) {
+                Some(time) => self.yield_after = Some(time),
+                None => return wrong(&value),
             },
             (RunParameter::DryRun, Value::Bool(is_dry_run)) => self.is_dry_run = is_dry_run,
             (RunParameter::DryRun, other) => return wrong(&other),
@@ -241,18 +210,56 @@ impl RunArguments {
             }
             (RunParameter::SamplingSystemPrompt, other) => return wrong(&other),
             (RunParameter::AllowedSamplingModels, Value::Array(items)) => {
-                let mut models = Vec::with_capacity(items.len());
-                for item in items {
-                    let Value::String(model) = item else { return wrong(&item) };
-                    models.push(model);
-                }
                 // Unlike for `allowedTools`, an empty list counts as not given: strict modes fill it in.
-                self.sampling.allowed_models = Some(models).filter(|models| !models.is_empty());
+                self.sampling.allowed_models =
+                    Some(texts(parameter, items)?).filter(|models| !models.is_empty());
             }
             (RunParameter::AllowedSamplingModels, other) => return wrong(&other),
         }
         Ok(())
     }
+}
+
+/// The patterns of an array, within their bounds.
+fn patterns(parameter: RunParameter, items: Vec<Value>) -> Result<Vec<String>, ArgumentProblem> {
+    let refused = |problem: String| Err(ArgumentProblem::Invalid { parameter, problem });
+    if items.len() > MAX_PATTERNS {
+        return refused(format!("expected at most {MAX_PATTERNS} patterns: {}", items.len()));
+    }
+    let patterns = texts(parameter, items)?;
+    if let Some(pattern) = patterns.iter().find(|pattern| pattern.len() > MAX_PATTERN_BYTES) {
+        return refused(format!("a pattern has at most {MAX_PATTERN_BYTES} bytes: {}", pattern.len()));
+    }
+    if patterns.iter().map(|pattern| pattern_work(pattern)).sum::<usize>() > MAX_PATTERN_WORK {
+        return refused(format!(
+            "expected at most {MAX_PATTERN_WORK} `*` in all patterns together, besides the first one of each part \
+             of a name, and few `?`"
+        ));
+    }
+    Ok(patterns)
+}
+
+/// The strings of an array.
+fn texts(parameter: RunParameter, items: Vec<Value>) -> Result<Vec<String>, ArgumentProblem> {
+    let text = |item: Value| match item {
+        Value::String(text) => Ok(text),
+        other => Err(ArgumentProblem::wrong_value(parameter, &other)),
+    };
+    items.into_iter().map(text).collect()
+}
+
+/// The problem of a value that has the right type, and that an option of runs cannot have.
+fn invalid(parameter: RunParameter, error: Error) -> ArgumentProblem {
+    let problem = match error {
+        Error::InvalidOptions { problem, .. } => problem,
+        other => other.to_string(),
+    };
+    ArgumentProblem::Invalid { parameter, problem }
+}
+
+/// Reads a time in milliseconds, of at most [`MAX_TIMEOUT`].
+fn time(value: &Value) -> Option<Duration> {
+    whole(value).map(Duration::from_millis).filter(|time| *time <= MAX_TIMEOUT)
 }
 
 /// Reads an integer, including one that is written as `30000.0` or `3e4`.

@@ -4,8 +4,8 @@ use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde_json::Value;
 
 use super::answer::truncation::{cut, is_longer, record_note};
-use super::shared::{Shared, with_sources};
-use crate::error::Error;
+use super::shared::Shared;
+use crate::error::{Error, with_sources};
 use crate::json::{self, Json};
 use crate::run::tool_call::CallResult;
 use crate::tools::{ToolError, ToolResult};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ErrorData, Extensions};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -44,9 +44,9 @@ pub(crate) struct MessageEnvelope<'a> {
     #[serde(borrow)]
     pub(crate) params: Option<&'a RawValue>,
     /// An answer's result, which may be `null`.
-    #[serde(borrow, default, deserialize_with = "present")]
+    #[serde(borrow, default, deserialize_with = "json::present")]
     pub(crate) result: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
+    #[serde(borrow, default, deserialize_with = "json::present")]
     pub(crate) error: Option<&'a RawValue>,
 }
 
@@ -55,11 +55,6 @@ impl MessageEnvelope<'_> {
     pub(crate) fn is_answer(&self) -> bool {
         self.method.is_none() && (self.result.is_some() || self.error.is_some())
     }
-}
-
-/// Deserializes a field that is present, even if it is `null`, which `Option` alone would read as absent.
-fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 /// An answer to a request of this server. `None` if it cannot be read.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rmcp::model::{InputRequests, InputRequiredResult};
 use sha2::{Digest as _, Sha256};
-use tokio::task::AbortHandle;
+use tokio::task::JoinSet;
 
 use super::client_slots::{ClientSlot, ClientSlots};
 use super::fingerprint::Fingerprint;
@@ -105,16 +105,8 @@ struct SuspendedRun {
     call: Fingerprint,
     run: RunInFlight,
     prompts: KeyedPrompts,
-    _expiry: Expiry,
-}
-
-/// Drops a run whose client does not return. Dropping this stops the timer.
-struct Expiry(AbortHandle);
-
-impl Drop for Expiry {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+    /// Drops the run if its client does not return. Dropping this stops the timer.
+    _expiry: JoinSet<()>,
 }
 
 /// Why a run is not resumed.
@@ -157,7 +149,8 @@ impl PendingRuns {
         // A suspended run does not delay tasks that wait for the end of all calls in flight.
         run.guard = None;
         let max = run.limits.answer_time + KEPT;
-        let expiry = tokio::spawn({
+        let mut expiry = JoinSet::new();
+        expiry.spawn({
             let (all, name) = (Arc::downgrade(self), name.clone());
             async move {
                 tokio::time::sleep(max).await;
@@ -165,7 +158,6 @@ impl PendingRuns {
                 let _forgotten = all.upgrade().and_then(|all| all.runs.lock().remove(&name));
             }
         });
-        let expiry = Expiry(expiry.abort_handle());
         let suspended =
             SuspendedRun { client: client.to_owned(), _slot: slot, call, run, prompts, _expiry: expiry };
         runs.insert(name.clone(), suspended);

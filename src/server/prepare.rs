@@ -53,8 +53,7 @@ pub(crate) fn prepare(
     let limits = arguments.limits(executor.limits(), &executor.max_limits());
     let mut script = arguments.into_script(language).limits(limits);
     if let Some(saved) = saved {
-        let extension = if language == Language::Python { "py" } else { "ts" };
-        script = script.named(format!("scripts/{}.{extension}", saved.name));
+        script = script.named(format!("scripts/{}.{}", saved.name, language.extension()));
     }
     let script = script.default_scope(session.default_scope.clone());
     Ok(PreparedRun { script, language, limits })

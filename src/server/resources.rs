@@ -31,6 +31,11 @@ enum Part {
 impl Part {
     const ALL: [Self; 3] = [Self::Output, Self::Value, Self::Calls];
 
+    /// The part of this name, or `None`.
+    fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|part| part.name() == name)
+    }
+
     const fn name(self) -> &'static str {
         match self {
             Self::Output => "output",
@@ -86,7 +91,7 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
 /// The part of a run that a URI names, if it is one.
 fn part_of(uri: &str) -> Option<Part> {
     let (_id, name) = uri.strip_prefix(RUNS)?.split_once('/')?;
-    Part::ALL.into_iter().find(|part| part.name() == name)
+    Part::from_name(name)
 }
 
 /// Whether a URI names a part of a run.
@@ -169,7 +174,7 @@ fn read(uri: &str, record: Option<&RunRecord>) -> Result<ReadResourceResult, Err
     let Some((_id, name)) = uri.strip_prefix(RUNS).and_then(|path| path.split_once('/')) else {
         return missing("expected `cx://guide` or `cx://runs/<id>/<part>`");
     };
-    let Some(part) = Part::ALL.into_iter().find(|part| part.name() == name) else {
+    let Some(part) = Part::from_name(name) else {
         return missing("the parts of a run are `output`, `value` and `calls`");
     };
     let Some(run) = record else {

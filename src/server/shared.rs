@@ -18,7 +18,7 @@ use super::pending::PendingRuns;
 use super::shown::{Shown, ShownTools};
 use super::skills;
 use super::tasks::AllTasks;
-use crate::error::Error;
+use crate::error::{Error, with_sources};
 use crate::executor::Executor;
 use crate::run::script::Language;
 
@@ -268,19 +268,4 @@ async fn follow_skills(shared: Weak<Shared>) {
             differs
         });
     }
-}
-
-/// Formats an error and its sources in one line. A source whose text is already included is left out.
-pub(crate) fn with_sources(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        let message = cause.to_string();
-        if !text.contains(&message) {
-            text.push_str(": ");
-            text.push_str(&message);
-        }
-        source = cause.source();
-    }
-    text
 }

@@ -116,8 +116,7 @@ fn parts(uri: &str) -> Option<(&str, &str)> {
 }
 
 fn code_file(script: &SavedScript) -> String {
-    let extension = if script.language == Language::Python { "py" } else { "ts" };
-    format!("script.{extension}")
+    format!("script.{}", script.language.extension())
 }
 
 /// The front matter as YAML. The values are JSON strings, which are valid YAML.

@@ -11,7 +11,7 @@ use futures::FutureExt as _;
 use parking_lot::Mutex;
 use rmcp::model::{CallToolResult, ContentBlock};
 use tokio::sync::watch;
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::run_in_flight::RunInFlight;
@@ -32,8 +32,9 @@ pub(crate) struct YieldedRuns {
 }
 
 enum Entry {
-    /// No call of `wait` is waiting for the run.
-    Waiting(Box<YieldedRun>, Expiry),
+    /// No call of `wait` is waiting for the run. The task drops a run that its client does not wait for; dropping the
+    /// set stops that timer.
+    Waiting(Box<YieldedRun>, JoinSet<()>),
     /// A call of `wait` is waiting for the run, whose output this is.
     Awaited(Printed),
 }
@@ -52,15 +53,6 @@ pub(crate) struct YieldedRun {
     pub(crate) id: String,
     pub(crate) run: RunInFlight,
     pub(crate) printed: Printed,
-}
-
-/// Drops a run that its client does not wait for. Dropping this stops the timer.
-struct Expiry(AbortHandle);
-
-impl Drop for Expiry {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 /// Why a run cannot be waited for.
@@ -194,17 +186,18 @@ impl YieldedRuns {
 
     /// Keeps the run until it is waited for.
     fn insert(&self, run: YieldedRun) {
-        let (runs, id) = (Arc::downgrade(&self.runs), run.id.clone());
-        let expired = Instant::now() + KEPT;
-        let expiry = tokio::spawn(async move {
-            tokio::time::sleep_until(expired).await;
-            // Dropping the entry ends the run, after the lock is released.
-            let _forgotten = runs.upgrade().and_then(|runs| runs.lock().remove(&id));
-        });
-        let entry = Entry::Waiting(Box::new(run), Expiry(expiry.abort_handle()));
-        let Entry::Waiting(run, _) = &entry else { return };
         let id = run.id.clone();
-        let _replaced = self.runs.lock().insert(id, entry);
+        let expired = Instant::now() + KEPT;
+        let mut expiry = JoinSet::new();
+        expiry.spawn({
+            let (runs, id) = (Arc::downgrade(&self.runs), id.clone());
+            async move {
+                tokio::time::sleep_until(expired).await;
+                // Dropping the entry ends the run, after the lock is released.
+                let _forgotten = runs.upgrade().and_then(|runs| runs.lock().remove(&id));
+            }
+        });
+        let _replaced = self.runs.lock().insert(id, Entry::Waiting(Box::new(run), expiry));
     }
 
     /// Takes a run to wait for it. The run is kept again when the returned value is dropped, unless its result was

@@ -65,9 +65,7 @@ impl ApprovalRequest {
         }
         shown
     }
-}
 
-impl ApprovalRequest {
     /// The code that a call saves, line by line, with every hidden character escaped, because arguments show a text of
     /// many lines as one line. `None` for calls that save no code.
     pub fn code_lines(&self) -> Option<Vec<String>> {

@@ -89,7 +89,10 @@ impl ListCache {
                 problem: document.problem,
                 with_elicitation: document.with_elicitation,
             }),
-            fetched_at: UNIX_EPOCH + Duration::from_millis(document.fetched_at_ms),
+            // A time that the system cannot represent is in a damaged file, whose list is as old as can be.
+            fetched_at: UNIX_EPOCH
+                .checked_add(Duration::from_millis(document.fetched_at_ms))
+                .unwrap_or(UNIX_EPOCH),
         })
     }
 
@@ -119,12 +122,7 @@ impl ListCache {
 
     /// Deletes all lists and returns how many there were.
     pub(crate) fn clear(&self) -> std::io::Result<usize> {
-        let names: Vec<String> =
-            self.store.names()?.into_iter().filter(|name| name.starts_with(PREFIX)).collect();
-        for name in &names {
-            self.store.remove(name)?;
-        }
-        Ok(names.len())
+        self.store.remove_all(PREFIX)
     }
 }
 

@@ -241,12 +241,12 @@ pub(crate) fn exact_json(arguments: &Map<String, Value>, exact: &[Box<str>]) -> 
 }
 
 impl fmt::Debug for ToolRequest {
+    /// Omits the arguments: they may contain secrets.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("ToolRequest")
             .field("server", &self.server)
             .field("tool", &self.tool)
-            .field("arguments", &self.arguments)
             .field("deadline", &self.deadline)
             .finish_non_exhaustive()
     }

@@ -3,14 +3,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
+use super::delayed_save::DelayedSave;
 use super::shape::Shape;
-use crate::machine::probe;
 use crate::storage::files::Store;
 
 /// Incremented when the file's format changes.
@@ -23,17 +21,13 @@ const ENOUGH: u64 = 1_000;
 /// tools each time.
 const MAX_TOOLS: usize = 10_000;
 
-/// How long to wait for further changes before new shapes are written.
-const SAVE_PAUSE: Duration = Duration::from_secs(2);
-
 /// The shapes of one executor's tools, shared with other processes through a directory if there is
 /// one.
 #[derive(Debug, Default)]
 pub(crate) struct InferredSchemas {
     store: Option<Store>,
     servers: Mutex<HashMap<Arc<str>, ServerShapes>>,
-    /// Whether a save is scheduled.
-    is_saving: AtomicBool,
+    delayed_save: DelayedSave,
 }
 
 /// The shapes of one server's tools.
@@ -54,7 +48,7 @@ struct ToolShapes {
 
 impl InferredSchemas {
     pub(crate) fn new(store: Option<Store>) -> Self {
-        Self { store, servers: Mutex::default(), is_saving: AtomicBool::new(false) }
+        Self { store, ..Self::default() }
     }
 
     /// Whether the shape of another result of the tool should be recorded.
@@ -148,7 +142,8 @@ impl InferredSchemas {
             if let Err(error) = added {
                 tracing::warn!(%error, "inferred output schemas cannot be stored");
                 let mut servers = self.servers.lock();
-                let shapes = servers.entry(server).or_default();
+                // They may have been cleared meanwhile. Made again here, they would have no file.
+                let Some(shapes) = servers.get_mut(&server) else { continue };
                 for (name, shape) in again {
                     merge(&mut shapes.tools.entry(name).or_default().unsaved, shape);
                 }
@@ -156,24 +151,11 @@ impl InferredSchemas {
         }
     }
 
-    /// Schedules a save after [`SAVE_PAUSE`], so that changes until then are written together.
+    /// Saves soon, so that changes until then are written together. Does nothing without a runtime.
     pub(crate) fn save_soon(self: &Arc<Self>, runtime: Option<&Handle>) {
         let Some(runtime) = runtime.filter(|_| self.store.is_some()) else { return };
-        if self.is_saving.swap(true, Ordering::Relaxed) {
-            return;
-        }
         let inferred = Arc::clone(self);
-        // The task ends by itself. If the runtime is shut down earlier, closing has already saved.
-        runtime.spawn(async move {
-            tokio::time::sleep(SAVE_PAUSE).await;
-            inferred.is_saving.store(false, Ordering::Relaxed);
-            match probe::spawn_blocking(&Handle::current(), move || inferred.save()) {
-                Ok(saving) => {
-                    let _runtime_ends = saving.await;
-                }
-                Err(error) => tracing::warn!(%error, "output schemas are not saved"),
-            }
-        });
+        self.delayed_save.schedule(runtime, "inferred output schemas", move || inferred.save());
     }
 
     /// Deletes all shapes, in memory and on disk. Returns the number of servers with shapes on
@@ -181,11 +163,7 @@ impl InferredSchemas {
     pub(crate) fn clear(&self) -> std::io::Result<usize> {
         self.servers.lock().clear();
         let Some(store) = &self.store else { return Ok(0) };
-        let names: Vec<String> = store.names()?.into_iter().filter(|name| name.starts_with(PREFIX)).collect();
-        for name in &names {
-            store.remove(name)?;
-        }
-        Ok(names.len())
+        store.remove_all(PREFIX)
     }
 }
 

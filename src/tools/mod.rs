@@ -22,6 +22,7 @@ pub(crate) mod cache;
 pub(crate) mod catalog;
 pub(crate) mod caught;
 pub(crate) mod declarations;
+pub(crate) mod delayed_save;
 pub(crate) mod direct;
 pub(crate) mod in_force;
 pub(crate) mod inferred;

@@ -44,6 +44,14 @@ impl Language {
             Self::Python => "python",
         }
     }
+
+    /// The extension of files in the language, without the dot: `ts`, `py`.
+    pub const fn extension(self) -> &'static str {
+        match self {
+            Self::TypeScript => "ts",
+            Self::Python => "py",
+        }
+    }
 }
 
 impl fmt::Display for Language {

@@ -3,15 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 
+use super::delayed_save::DelayedSave;
 use super::search::Learned;
-use crate::machine::probe;
 use crate::storage::files::Store;
 
 /// Incremented when the file's format changes.
@@ -44,9 +43,6 @@ const MIN_TOGETHER: u32 = 2;
 /// Added to a tool's number of runs before shares are computed, so that few runs have less weight than many.
 const DOUBT: f32 = 2.0;
 
-/// How long to wait for further runs before new ones are written.
-const SAVE_PAUSE: Duration = Duration::from_secs(2);
-
 /// A server's name and a tool's.
 type Name = (String, String);
 
@@ -60,8 +56,7 @@ pub(crate) struct ToolUse {
     known: Mutex<RunCounts>,
     /// How often `known` has changed.
     changes: AtomicU64,
-    /// Whether a save is scheduled.
-    is_saving: AtomicBool,
+    delayed_save: DelayedSave,
 }
 
 #[derive(Debug, Default)]
@@ -206,24 +201,11 @@ impl ToolUse {
         }
     }
 
-    /// Schedules a save after [`SAVE_PAUSE`], so that runs until then are written together.
+    /// Saves soon, so that runs until then are written together. Does nothing without a runtime.
     pub(crate) fn save_soon(self: &Arc<Self>, runtime: Option<&Handle>) {
         let Some(runtime) = runtime.filter(|_| self.store.is_some()) else { return };
-        if self.is_saving.swap(true, Ordering::Relaxed) {
-            return;
-        }
         let tool_use = Arc::clone(self);
-        // The task ends by itself. If the runtime is shut down earlier, closing has already saved.
-        runtime.spawn(async move {
-            tokio::time::sleep(SAVE_PAUSE).await;
-            tool_use.is_saving.store(false, Ordering::Relaxed);
-            match probe::spawn_blocking(&Handle::current(), move || tool_use.save()) {
-                Ok(saving) => {
-                    let _runtime_ends = saving.await;
-                }
-                Err(error) => tracing::warn!(%error, "which tools are used is not saved"),
-            }
-        });
+        self.delayed_save.schedule(runtime, "records of used tools", move || tool_use.save());
     }
 
     /// Deletes everything, in memory and on disk. Returns the number of files removed.
@@ -231,11 +213,7 @@ impl ToolUse {
         *self.known.lock() = RunCounts::default();
         self.changes.fetch_add(1, Ordering::Relaxed);
         let Some(store) = &self.store else { return Ok(0) };
-        let is_stored = store.names()?.iter().any(|name| name == FILE);
-        if is_stored {
-            store.remove(FILE)?;
-        }
-        Ok(usize::from(is_stored))
+        store.remove_all(FILE)
     }
 }
 

@@ -228,7 +228,7 @@ const LIBRARIES: &[(&str, Users)] = &[
             "sizes on the command line, and units in files that have none",
         ),
     ),
-    ("open", Several(&["bin/cx/auth", "bin/cx/browser"], "an address to sign in at, and a page's file")),
+    ("open", One("bin/cx/browser")),
     ("ratatui", One("bin/cx/top")),
     ("tracing-subscriber", One("bin/cx")),
     ("opentelemetry", One("telemetry/otel")),

@@ -10,7 +10,8 @@ use url::Url;
 
 use crate::args::{AuthArguments, AuthCommand, AuthServer};
 use crate::exit::ExitStatus;
-use crate::{diagnostic, output, setup};
+use crate::text::whole_seconds;
+use crate::{browser, diagnostic, output, setup};
 
 /// Signs in to or out of a server, or reports whether the user is signed in.
 ///
@@ -49,7 +50,7 @@ async fn login(arguments: &AuthServer, scope: &[String], no_browser: bool) -> an
             let _ = failed.send(error);
             return;
         }
-        if !no_browser && let Err(error) = open::that_detached(address.as_str()) {
+        if !no_browser && let Err(error) = browser::open(address.as_str()) {
             diagnostic::print_warning(&format!("no browser could be opened: {error}"));
         }
     });
@@ -71,7 +72,7 @@ async fn status(server: &McpServer) -> anyhow::Result<(String, bool)> {
             (format!("{name}: the sign-in has expired"), false)
         }
         AuthStatus::SignedIn { remaining: Some(remaining), .. } => {
-            (format!("{name}: signed in for {}", humantime::format_duration(remaining)), true)
+            (format!("{name}: signed in for {}", whole_seconds(remaining)), true)
         }
         AuthStatus::SignedIn { .. } => (format!("{name}: signed in"), true),
         AuthStatus::Unusable => (format!("{name}: the stored sign-in cannot be used; sign in again"), false),

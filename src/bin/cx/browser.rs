@@ -1,8 +1,8 @@
 //! The user's browser.
 
 use std::env;
+use std::ffi::OsStr;
 use std::io;
-use std::path::Path;
 
 /// Opens a file or an address with the program in `BROWSER`, else with the system's opener. Returns before the program
 /// has opened it.
@@ -11,7 +11,7 @@ use std::path::Path;
 ///
 /// If no program could be started.
 #[expect(clippy::disallowed_methods, reason = "a variable of the desktop's, which is no configuration of cx")]
-pub(crate) fn open(target: &Path) -> io::Result<()> {
+pub(crate) fn open(target: impl AsRef<OsStr>) -> io::Result<()> {
     match env::var("BROWSER").ok().as_deref().and_then(program) {
         Some(program) => open::with_detached(target, program),
         None => open::that_detached(target),

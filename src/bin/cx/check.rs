@@ -14,6 +14,7 @@ use crate::exit::ExitStatus;
 use crate::progress::ProgressLine;
 use crate::rules::ArgumentRules;
 use crate::source::Source;
+use crate::text::counted;
 use crate::{diagnostic, logging, output, run, setup, source, typecheck};
 
 /// Checks a script as the arguments specify, and prints what is wrong with it.
@@ -142,12 +143,11 @@ fn status(findings: &[Finding], type_problems: usize) -> ExitStatus {
 fn summary(name: &str, findings: &[Finding], type_problems: usize) -> String {
     let errors = count(findings, Severity::Error) + type_problems;
     let warnings = count(findings, Severity::Warning);
-    let plural = |count: usize, what: &str| match count {
-        0 => format!("no {what}s"),
-        1 => format!("1 {what}"),
-        _ => format!("{count} {what}s"),
+    let number = |count: usize, one: &str| match count {
+        0 => format!("no {one}s"),
+        count => counted(count, one),
     };
-    format!("{name}: {}, {}", plural(errors, "error"), plural(warnings, "warning"))
+    format!("{name}: {}, {}", number(errors, "error"), number(warnings, "warning"))
 }
 
 fn print_json(

@@ -9,6 +9,9 @@ use crate::args::{ConfigCommand, ShowArguments};
 use crate::exit::ExitStatus;
 use crate::{diagnostic, output, setup};
 
+/// The members of the configuration's JSON that are no settings: the text has parts for them, or stderr has them.
+const SHOWN_APART: [&str; 5] = ["mcpServers", "origins", "skipped", "warnings", "files"];
+
 /// Shows the configuration or its schema.
 ///
 /// # Errors
@@ -58,25 +61,15 @@ fn render(config: &Config) -> String {
         let _ = writeln!(text, "  {}: {} ({})", skipped.name, skipped.reason, skipped.origin);
     }
     let _ = writeln!(text, "settings:");
-    for name in [
-        "allow",
-        "deny",
-        "ask",
-        "readOnly",
-        "privateAddresses",
-        "strict",
-        "elicitation",
-        "clockResolutionUs",
-        "timeZone",
-        "clientRate",
-        "tokensFile",
-        "totalMemoryBytes",
-    ] {
-        setting(&mut text, config, name, &json[name]);
-    }
-    for group in ["limits", "grants", "cache", "openTelemetry"] {
-        for (name, value) in json[group].as_object().into_iter().flatten() {
-            setting(&mut text, config, &format!("{group}.{name}"), value);
+    let settings = json.as_object().into_iter().flatten();
+    for (name, value) in settings.filter(|(name, _)| !SHOWN_APART.contains(&name.as_str())) {
+        match value {
+            Value::Object(members) => {
+                for (member, value) in members {
+                    setting(&mut text, config, &format!("{name}.{member}"), value);
+                }
+            }
+            value => setting(&mut text, config, name, value),
         }
     }
     let _ = writeln!(text, "files:");
@@ -95,6 +88,9 @@ fn setting(text: &mut String, config: &Config, name: &str, value: &Value) {
     let _ = writeln!(text, "  {name}: {shown}{}", origin(config, name));
 }
 
+/// Where a value is from: the origin of its key, else that of the group before its first dot.
 fn origin(config: &Config, key: &str) -> String {
-    config.origins.get(key).map(|origin| format!("  [{origin}]")).unwrap_or_default()
+    let of_group = || config.origins.get(key.split_once('.')?.0);
+    let origin = config.origins.get(key).or_else(of_group);
+    origin.map(|origin| format!("  [{origin}]")).unwrap_or_default()
 }

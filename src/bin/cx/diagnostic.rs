@@ -167,7 +167,7 @@ fn print_line(text: &str) {
     let _ = writer::write(Stream::Stderr, &logging::note_line(text));
 }
 
-/// Prints a call's progress, unless earlier output waits. The next report replaces it anyway.
+/// Prints a call's progress, unless the output is paused or too much of it waits: the next report replaces it anyway.
 pub(crate) fn print_progress(writer: &Writer, call: &CallProgress) {
     print_amount(writer, &format!("{}.{}", call.server, call.tool), &call.progress);
 }
@@ -186,7 +186,7 @@ fn print_amount(writer: &Writer, of: &str, progress: &Progress) {
     if let Some(message) = message {
         text.push_str(&format!(", {message}"));
     }
-    writer.push_if_idle(Stream::Stderr, &format!("{}\n", printable(&text)));
+    writer.push_or_drop(Stream::Stderr, &format!("{}\n", printable(&text)));
 }
 
 /// Prints the calls that a dry run did not make.
@@ -365,10 +365,20 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<&str> {
     of_configuration.or_else(of_executor)
 }
 
-/// The chain of causes. A cause whose text is already part of the message is not repeated.
+/// The error with its causes, on one line if each of them is. A cause whose text is already part of the message is not
+/// repeated.
 pub(crate) fn message(error: &anyhow::Error) -> String {
+    joined(error.chain())
+}
+
+/// As [`message`], for an error of the library.
+pub(crate) fn message_of(error: &cx::Error) -> String {
+    joined(anyhow::Chain::new(error))
+}
+
+fn joined(chain: anyhow::Chain<'_>) -> String {
     let mut text = String::new();
-    for cause in error.chain() {
+    for cause in chain {
         let cause = match cause.downcast_ref::<cx::Error>() {
             Some(error) => options::message(error),
             None => cause.to_string(),

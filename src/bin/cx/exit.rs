@@ -32,6 +32,14 @@ impl ExitStatus {
             Some(_) => Self::Failed,
         }
     }
+
+    /// The status of a `cx` process that has ended with this code; `None` is one that a signal has ended, which counts as
+    /// interrupted, as does every other code.
+    pub(crate) fn from_code(code: Option<i32>) -> Self {
+        let known = [Self::Success, Self::Failed, Self::Usage, Self::Limit, Self::Output, Self::ClosedPipe];
+        let found = known.into_iter().find(|status| code == Some(i32::from(*status as u8)));
+        found.unwrap_or(Self::Interrupted)
+    }
 }
 
 /// Ends the process at once.

@@ -24,7 +24,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use self::complete::{NameCompleter, Names};
 use self::earlier::EarlierNames;
 use self::lines::{PlainLines, Typed};
-use crate::args::{ReplArguments, ScriptLanguage};
+use crate::args::ReplArguments;
 use crate::console::Console;
 use crate::exit::ExitStatus;
 use crate::rules::ArgumentRules;
@@ -65,10 +65,7 @@ In scripts `help()` says what there is.";
 /// What is wrong with the arguments and the configuration, or if stdin cannot be read.
 pub(crate) fn run(arguments: ReplArguments) -> anyhow::Result<ExitStatus> {
     logging::start();
-    let language = match arguments.lang {
-        ScriptLanguage::Ts => Language::TypeScript,
-        ScriptLanguage::Py => Language::Python,
-    };
+    let language = Language::from(arguments.lang);
     run::check_fuel(&arguments.script, language)?;
     let mut config = setup::load(arguments.script.mcp_config.clone())?;
     diagnostic::print_warnings(&config.warnings);
@@ -292,8 +289,7 @@ impl ReplSession {
     /// The file of earlier inputs, which only its user can read; `None` where there is no directory.
     fn history_file(&self) -> anyhow::Result<Option<PathBuf>> {
         let Ok(directories) = setup::directories() else { return Ok(None) };
-        let extension = if self.language == Language::Python { "py" } else { "ts" };
-        let file = directories.state.join(format!("repl_history.{extension}"));
+        let file = directories.state.join(format!("repl_history.{}", self.language.extension()));
         if file.is_symlink() {
             bail!("the history `{}` is a symbolic link, a file was expected", file.display());
         }
@@ -321,7 +317,7 @@ impl InputSource {
     fn read(&mut self, session: &ReplSession, runtime: &tokio::runtime::Runtime) -> anyhow::Result<Typed> {
         let caret = Caret(session.language);
         match self {
-            Self::Lines(lines) => runtime.block_on(lines.read(caret.name(), &session.gone)),
+            Self::Lines(lines) => runtime.block_on(lines.read(caret.0.extension(), &session.gone)),
             Self::Editor(editor) => match editor.read_line(&caret) {
                 Ok(Signal::Success(input)) => Ok(Typed::Input(input)),
                 Ok(Signal::CtrlD) => Ok(Typed::End),
@@ -349,15 +345,9 @@ impl Validator for Lines {
 /// The text before an input.
 struct Caret(Language);
 
-impl Caret {
-    fn name(&self) -> &'static str {
-        if self.0 == Language::Python { "py" } else { "ts" }
-    }
-}
-
 impl Prompt for Caret {
     fn render_prompt_left(&self) -> Cow<'_, str> {
-        Cow::Borrowed(self.name())
+        Cow::Borrowed(self.0.extension())
     }
 
     fn render_prompt_right(&self) -> Cow<'_, str> {

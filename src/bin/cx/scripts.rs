@@ -130,7 +130,7 @@ fn list(library: &ScriptLibrary, is_json: bool) -> anyhow::Result<()> {
         let description = start(&description, MAX_DESCRIPTION);
         let place = if script.is_of_workspace { " (workspace)" } else { "" };
         // Writing to a string cannot fail.
-        let line = format!("{:width$}  {:<10}  {description}{place}", script.name, language(script));
+        let line = format!("{:width$}  {:<10}  {description}{place}", script.name, script.language.as_str());
         let _ = writeln!(text, "{}", line.trim_end());
     }
     for problem in &problems {
@@ -151,7 +151,7 @@ fn show(script: &SavedScript, is_json: bool) -> anyhow::Result<()> {
         print_json(&shown.to_string())?;
         return Ok(());
     }
-    let mut text = format!("{}: {}, {}\n", script.name, language(script), shown_path(&script.path));
+    let mut text = format!("{}: {}, {}\n", script.name, script.language.as_str(), shown_path(&script.path));
     if let Some(description) = &script.description {
         let _ = writeln!(text, "{}", one_line(description));
     }
@@ -171,14 +171,10 @@ fn to_json(script: &SavedScript) -> Value {
     json!({
         "name": script.name,
         "description": script.description,
-        "language": language(script),
+        "language": script.language.as_str(),
         "input": script.input.as_ref().map(cx::Schema::to_value),
         "path": script.path.display().to_string(),
         "sha256": script.sha256,
         "isOfWorkspace": script.is_of_workspace,
     })
-}
-
-fn language(script: &SavedScript) -> &'static str {
-    if script.language == Language::Python { "python" } else { "typescript" }
 }

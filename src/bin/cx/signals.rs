@@ -128,6 +128,7 @@ pub(crate) async fn next(signal: &mut Option<Signal>) {
 
 /// The signals of a kind; `None` if this process was started with the signal ignored, as `nohup` does with SIGHUP, and
 /// a shell without job control with SIGINT for background commands. It then stays ignored.
+///
 /// # Errors
 ///
 /// If the system refuses to report signals.

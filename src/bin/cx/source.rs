@@ -74,7 +74,7 @@ fn read_named(named: &Path, asked: Option<ScriptLanguage>) -> anyhow::Result<Sou
         let (text, name, language) = read_script(named, asked)?;
         return Ok(Source { text, name, language, saved: None });
     };
-    if asked.is_some_and(|asked| of_argument(asked) != saved.language) {
+    if asked.is_some_and(|asked| Language::from(asked) != saved.language) {
         let language = if saved.language == Language::Python { "Python" } else { "TypeScript" };
         bail!("the saved script `{}` is {language}: leave out `--lang`", saved.name);
     }
@@ -128,21 +128,14 @@ fn read_script(path: &Path, asked: Option<ScriptLanguage>) -> anyhow::Result<(St
     }
     let is_python = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("py"));
     let by_name = if is_python { Language::Python } else { Language::TypeScript };
-    let language = asked.map_or(by_name, of_argument);
+    let language = asked.map_or(by_name, Language::from);
     Ok((read_file(path, "the script")?, path.display().to_string(), language))
-}
-
-fn of_argument(language: ScriptLanguage) -> Language {
-    match language {
-        ScriptLanguage::Ts => Language::TypeScript,
-        ScriptLanguage::Py => Language::Python,
-    }
 }
 
 /// The name and the language of a script that does not come from a file.
 fn of_no_file(stem: &str, asked: Option<ScriptLanguage>) -> (String, Language) {
-    let language = asked.map_or(Language::TypeScript, of_argument);
-    (format!("{stem}.{}", if language == Language::Python { "py" } else { "ts" }), language)
+    let language = asked.map_or(Language::TypeScript, Language::from);
+    (format!("{stem}.{}", language.extension()), language)
 }
 
 /// Parses `JSON`, or `@FILE` with a file that contains JSON, or `@-` for JSON from stdin.

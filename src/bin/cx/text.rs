@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::time::Duration;
 
 use cx::ToolError;
 use cx::text::one_line;
@@ -34,6 +35,11 @@ pub(crate) fn counted(count: usize, one: &str) -> String {
         1 => format!("1 {one}"),
         count => format!("{count} {one}s"),
     }
+}
+
+/// A time such as `1h 2m 3s`, without the part of a second.
+pub(crate) fn whole_seconds(time: Duration) -> humantime::FormattedDuration {
+    humantime::format_duration(Duration::from_secs(time.as_secs()))
 }
 
 /// The number of tools of a server, and how many of its tools the rules hide from scripts.

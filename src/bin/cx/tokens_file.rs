@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 
 use crate::diagnostic;
 use crate::secret::read_secret;
+use crate::text::counted;
 
 /// Maximum bytes of a file with the tokens of tenants. 64 lines need less.
 const MAX_TOKENS: usize = 64 << 10;
@@ -178,7 +179,10 @@ enum Content<T> {
 /// How many tokens there are, and of which tenants.
 pub(crate) fn numbers_of(tenants: &[HttpTenant]) -> String {
     let names = HttpTenant::names(tenants);
-    let token = if tenants.len() == 1 { "token" } else { "tokens" };
-    let tenant = if names.len() == 1 { "tenant" } else { "tenants" };
-    format!("{} {token} of {} {tenant} ({})", tenants.len(), names.len(), names.join(", "))
+    format!(
+        "{} of {} ({})",
+        counted(tenants.len(), "token"),
+        counted(names.len(), "tenant"),
+        names.join(", ")
+    )
 }

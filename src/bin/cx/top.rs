@@ -118,9 +118,9 @@ fn show(watched: &Mutex<Watched>, stop: &CancellationToken) -> anyhow::Result<()
     let style = Style { has_color: terminal::has_color(Stream::Stdout), has_keys: true };
     let (mut scrolled, mut drawn) = (0_usize, None);
     while !stop.is_cancelled() {
-        let now = watched.lock().clone();
-        let state = (now.readings, scrolled, terminal.size()?);
+        let state = (watched.lock().readings, scrolled, terminal.size()?);
         if drawn != Some(state) {
+            let now = watched.lock().clone();
             let frame = Frame::new(&now);
             scrolled = scrolled.min(frame.max_scroll());
             terminal.draw(|area| frame.draw(area, scrolled, style))?;

@@ -200,10 +200,7 @@ fn remove_oldest(directory: &Path, max: usize) -> io::Result<()> {
     }
     pages.sort_unstable();
     let count = pages.len().saturating_sub(max);
-    for (_, path) in pages.into_iter().take(count) {
-        fs::remove_file(path)?;
-    }
-    Ok(())
+    pages.into_iter().take(count).try_for_each(|(_, path)| remove(&path))
 }
 
 /// The page of a run among those that a server keeps in a directory, if it exists.
@@ -245,10 +242,16 @@ fn keep(directory: &Path, trace: &RunTrace) -> io::Result<()> {
         if files <= MAX_FILES && bytes <= MAX_BYTES {
             break;
         }
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => (files, bytes) = (files - 1, bytes - size),
-        }
+        remove(&path)?;
+        (files, bytes) = (files - 1, bytes - size);
     }
     Ok(())
+}
+
+/// Removes a file that another process may have removed already.
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }

@@ -155,7 +155,6 @@ impl TrailRun {
         self.last = self.last.max(now);
         match event {
             "run.ended" => {
-                let number = |name: &str| fields.get(name).and_then(Value::as_u64).unwrap_or_default();
                 self.ended = Some(RunEnd {
                     code: fields.get("code").and_then(Value::as_str).map(kept),
                     duration: time(fields, "durationUs"),
@@ -163,10 +162,10 @@ impl TrailRun {
                         queue_time: time(fields, "queueTimeUs"),
                         cpu_time: time(fields, "cpuTimeUs"),
                         approval_time: time(fields, "approvalTimeUs"),
-                        memory_bytes: number("memoryBytes"),
-                        tool_calls: number("toolCalls"),
-                        tool_calls_refused: number("toolCallsRefused"),
-                        tool_result_bytes: number("toolResultBytes"),
+                        memory_bytes: number(fields, "memoryBytes"),
+                        tool_calls: number(fields, "toolCalls"),
+                        tool_calls_refused: number(fields, "toolCallsRefused"),
+                        tool_result_bytes: number(fields, "toolResultBytes"),
                     },
                 });
             }

@@ -77,9 +77,10 @@ pub(crate) fn typescript(declarations: &str, script: &str) -> anyhow::Result<Vec
     let directory = tempfile::tempdir().context("failed to make a temporary directory")?;
     let path = directory.path();
     let is_module = script.lines().any(|line| line.starts_with("import ") || line.starts_with("export "));
-    let (text, lines_before) = match is_module {
-        true => (script.to_owned(), 0),
-        false => (format!("{OPEN}{script}\n}}\nvoid __script;\n"), OPEN_LINES),
+    let (text, lines_before) = if is_module {
+        (script.to_owned(), 0)
+    } else {
+        (format!("{OPEN}{script}\n}}\nvoid __script;\n"), OPEN_LINES)
     };
     write(path, "cx.d.ts", declarations)?;
     write(path, "modules.d.ts", MODULES)?;

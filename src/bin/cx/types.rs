@@ -68,8 +68,7 @@ pub(crate) fn run(arguments: &TypesArguments) -> anyhow::Result<ExitStatus> {
     if arguments.check {
         return check(&files, &declarations);
     }
-    if declarations.is_empty && !declarations.failed.is_empty() && files.iter().any(|(path, _)| path.exists())
-    {
+    if declarations.leave(&files) {
         diagnostic::print_warning("no server answered; the old declarations are kept");
         return Ok(ExitStatus::Failed);
     }
@@ -81,6 +80,11 @@ pub(crate) fn run(arguments: &TypesArguments) -> anyhow::Result<ExitStatus> {
 impl Declarations {
     fn status(&self) -> ExitStatus {
         if self.failed.is_empty() { ExitStatus::Success } else { ExitStatus::Failed }
+    }
+
+    /// Whether files of an earlier command stay as they are: no server has answered, so that nothing is known.
+    fn leave(&self, files: &[(PathBuf, String)]) -> bool {
+        self.is_empty && !self.failed.is_empty() && files.iter().any(|(path, _)| path.exists())
     }
 }
 
@@ -338,8 +342,7 @@ fn look(
     // Read again, because asking servers has changed them.
     *lists = directory.map(|directory| listed(&directory)).or_else(|| Some(BTreeMap::new()));
     let files = placed(out, arguments.lang, declarations.files.clone());
-    if declarations.is_empty && !declarations.failed.is_empty() && files.iter().any(|(path, _)| path.exists())
-    {
+    if declarations.leave(&files) {
         return Ok(());
     }
     make_directory(out, &files)?;

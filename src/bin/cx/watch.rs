@@ -3,7 +3,6 @@
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus as ChildStatus;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
@@ -73,7 +72,7 @@ async fn follow(paths: &[PathBuf]) -> anyhow::Result<ExitStatus> {
                 status = child.wait(), if !is_over => {
                     is_over = true;
                     let status = status.context("failed to wait for the run")?;
-                    last = ended(status);
+                    last = ExitStatus::from_code(status.code());
                     if matches!(last, ExitStatus::Output | ExitStatus::ClosedPipe) {
                         // The output of further runs could not be seen.
                         return Ok(last);
@@ -132,18 +131,6 @@ async fn stop(child: &mut Child) {
     }
 }
 
-fn ended(status: ChildStatus) -> ExitStatus {
-    match status.code() {
-        Some(0) => ExitStatus::Success,
-        Some(1) => ExitStatus::Failed,
-        Some(2) => ExitStatus::Usage,
-        Some(3) => ExitStatus::Limit,
-        Some(4) => ExitStatus::Output,
-        Some(141) => ExitStatus::ClosedPipe,
-        _ => ExitStatus::Interrupted,
-    }
-}
-
 fn said(status: ExitStatus) -> &'static str {
     match status {
         ExitStatus::Success => "ok",
@@ -183,26 +170,23 @@ impl Contents {
     }
 
     /// Waits until all files exist and nothing writes to them.
-    async fn rest(&mut self) {
+    async fn rest(&self) {
         let mut gone_since: Option<Instant> = None;
+        let mut is_said = false;
         loop {
             let before: Vec<_> = self.seen.iter().map(|(path, _)| content(path)).collect();
             sleep(REST).await;
-            let missing = self.seen.iter().find(|(path, _)| !path.is_file()).map(|(path, _)| path.clone());
-            let Some(missing) = missing else {
-                gone_since = None;
+            let Some((missing, _)) = self.seen.iter().find(|(path, _)| !path.is_file()) else {
                 if self.seen.iter().map(|(path, _)| content(path)).eq(before) {
                     return;
                 }
+                (gone_since, is_said) = (None, false);
                 continue;
             };
-            match gone_since {
-                None => gone_since = Some(Instant::now()),
-                Some(since) if since.elapsed() > MAX_GONE && since.elapsed() < MAX_GONE + 2 * REST => {
-                    print_note(&format!("watch: {} is gone; waiting for it", missing.display()));
-                    sleep(2 * REST).await;
-                }
-                Some(_) => {}
+            let since = *gone_since.get_or_insert_with(Instant::now);
+            if !is_said && since.elapsed() > MAX_GONE {
+                print_note(&format!("watch: {} is gone; waiting for it", missing.display()));
+                is_said = true;
             }
         }
     }

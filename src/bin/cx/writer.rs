@@ -164,13 +164,13 @@ impl Writer {
         self.changed.notify_all();
     }
 
-    /// Queues text that can be dropped, such as a progress report, unless other text is queued already.
-    pub(crate) fn push_if_idle(&self, stream: Stream, text: &str) {
-        let is_busy = {
+    /// Queues text that can be dropped, such as a progress report. Drops it while the queue is full or paused.
+    pub(crate) fn push_or_drop(&self, stream: Stream, text: &str) {
+        let has_room = {
             let queue = self.queue.lock();
-            queue.is_paused || queue.bytes >= CAPACITY
+            !queue.is_paused && queue.bytes < CAPACITY
         };
-        if !is_busy {
+        if has_room {
             self.push(stream, text);
         }
     }

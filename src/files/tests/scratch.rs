@@ -40,6 +40,27 @@ async fn the_memory_of_the_engine_counts_too() {
     assert_eq!(write(&files, "/tmp/y", &"x".repeat(100_000)).await, Err("ENOSPC"));
 }
 
+/// The engine has taken the rest of the memory: a rename that replaces a file needs none, and one that is refused
+/// changes nothing.
+#[tokio::test]
+async fn a_rename_loses_no_file_when_the_memory_is_full() {
+    let files = files(&[]);
+    let is_full = Arc::new(AtomicBool::new(false));
+    let engine = Arc::clone(&is_full);
+    files.budget().attach_engine(move || if engine.load(Ordering::Relaxed) { 1 << 20 } else { 0 });
+    assert_eq!(write(&files, "/tmp/old", "old").await, Ok(()));
+    assert_eq!(write(&files, "/tmp/new", "new").await, Ok(()));
+    let before = files.budget().used();
+    is_full.store(true, Ordering::Relaxed);
+    let refused = files.rename(&path("/tmp/new"), &path("/tmp/other")).await.unwrap_err();
+    assert_eq!((refused.code.as_str(), files.budget().used()), ("ENOSPC", before));
+    files.rename(&path("/tmp/new"), &path("/tmp/old")).await.unwrap();
+    assert_eq!(read(&files, "/tmp/old").await, Ok("new".to_owned()));
+    assert_eq!(read(&files, "/tmp/new").await, Err("ENOENT"));
+    files.remove_file(&path("/tmp/old")).await.unwrap();
+    assert_eq!(files.budget().used(), 0);
+}
+
 /// A tree that is deeper than any path is dropped without recursion.
 #[tokio::test]
 async fn a_tree_deeper_than_paths() {

@@ -1,4 +1,4 @@
-use super::{ContentFilter, PATTERNS, SECRETS, StreamFilter, Violations};
+use super::{ContentFilter, SECRETS, StreamFilter, Violations, patterns};
 use crate::growth::assert_linear;
 use crate::llm::options::FilterMode;
 
@@ -79,13 +79,13 @@ fn the_table_of_true_hits() {
             let whole = if around.is_empty() { whole[1..].to_owned() } else { whole };
             let (redacted, violations) = filter.redact(&whole);
             assert_eq!(violations.found, [(name, 1)], "{whole}");
-            let is_secret = PATTERNS.iter().position(|(known, _)| *known == name).unwrap() < SECRETS;
+            let is_secret = SECRETS.iter().any(|(known, _)| *known == name);
             let mark = if is_secret { "[REDACTED_SECRET]" } else { "[REDACTED_PII]" };
             assert!(redacted.contains(mark) && !redacted.contains(&text), "{redacted}");
         }
     }
     // Each pattern is in the table.
-    for (name, _) in PATTERNS {
+    for (name, _) in patterns() {
         assert!(hits().iter().any(|(known, _)| known == name), "{name}");
     }
 }

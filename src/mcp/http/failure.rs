@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use http::{HeaderMap, StatusCode, header};
 use rmcp::model::ErrorData;
 
-use crate::mcp::challenge::{Challenge, challenges};
+use crate::mcp::challenge::find_challenge;
 use crate::mcp::errors::{
     DID_NOT_RUN, OVERSIZED_ANSWER, UNREADABLE_ANSWER, encode, sign_in, sign_in_for, unavailable,
 };
@@ -112,12 +112,9 @@ pub(crate) fn of_status(
 
 /// The error with which a server refuses the proof that came with a token, and not the token.
 pub(crate) fn proof_error(headers: &HeaderMap) -> Option<&'static str> {
-    headers.get_all(header::WWW_AUTHENTICATE).iter().find_map(|value| {
-        let value = String::from_utf8_lossy(value.as_bytes());
-        let challenges = challenges(&value);
-        let of_proofs = challenges.iter().filter(|challenge| challenge.scheme.eq_ignore_ascii_case("DPoP"));
-        let mut errors = of_proofs.filter_map(|challenge| challenge.parameter("error"));
-        errors.find_map(|error| PROOF_ERRORS.into_iter().find(|known| *known == error))
+    find_challenge(headers, |challenge| {
+        let error = challenge.parameter("error").filter(|_| challenge.scheme.eq_ignore_ascii_case("DPoP"))?;
+        PROOF_ERRORS.into_iter().find(|known| *known == error)
     })
 }
 
@@ -136,12 +133,9 @@ pub(crate) fn asks_for_scope(headers: &HeaderMap) -> bool {
 
 /// The scope that a token lacks, which is empty if the server does not name it.
 fn missing_scope(headers: &HeaderMap) -> Option<String> {
-    headers.get_all(header::WWW_AUTHENTICATE).iter().find_map(|value| {
-        let value = String::from_utf8_lossy(value.as_bytes());
-        let challenges = challenges(&value);
-        let lacks = |challenge: &&Challenge<'_>| challenge.parameter("error") == Some("insufficient_scope");
-        let challenge = challenges.iter().find(lacks)?;
-        Some(challenge.parameter("scope").unwrap_or_default().to_owned())
+    find_challenge(headers, |challenge| {
+        let lacks_scope = challenge.parameter("error") == Some("insufficient_scope");
+        lacks_scope.then(|| challenge.parameter("scope").unwrap_or_default().to_owned())
     })
 }
 

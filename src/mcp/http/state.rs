@@ -1,9 +1,9 @@
 //! The deadlines of a connection, and its state that its owner sees.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::mcp::notifications::Notifications;
@@ -22,24 +22,16 @@ pub(crate) struct Deadlines {
 
 /// Which of the two transports a server used last. Outlives connections.
 #[derive(Debug, Default)]
-pub(crate) struct LastKind(AtomicU8);
+pub(crate) struct LastKind(Mutex<HttpKind>);
 
 impl LastKind {
+    /// [`HttpKind::Detect`] before the first connection.
     pub(crate) fn get(&self) -> HttpKind {
-        match self.0.load(Ordering::Relaxed) {
-            1 => HttpKind::Streamable,
-            2 => HttpKind::Sse,
-            _ => HttpKind::Detect,
-        }
+        *self.0.lock()
     }
 
     pub(crate) fn set(&self, kind: HttpKind) {
-        let value = match kind {
-            HttpKind::Detect => 0,
-            HttpKind::Streamable => 1,
-            HttpKind::Sse => 2,
-        };
-        self.0.store(value, Ordering::Relaxed);
+        *self.0.lock() = kind;
     }
 }
 

@@ -9,7 +9,7 @@
 
 use std::io::{self, Read as _};
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -27,6 +27,7 @@ use tokio::runtime::Handle;
 use url::Url;
 use url::form_urlencoded::Serializer;
 
+use super::clock::seconds_since_1970;
 use super::failure::{SignInError, failed, preview};
 use super::http::{OAuthHttp, Refused};
 use super::issuer::Endpoints;
@@ -111,7 +112,7 @@ pub(crate) async fn sign_in(
         Some(scopes) => scopes.split_whitespace().map(str::to_owned).collect(),
         None => config.scopes.clone(),
     };
-    let credentials = StoredCredentials::new(client_id, Some(token), granted, Some(now()));
+    let credentials = StoredCredentials::new(client_id, Some(token), granted, Some(seconds_since_1970()));
     Ok(store.save(credentials).await?)
 }
 
@@ -167,7 +168,7 @@ pub(crate) fn check_key(pem: &str) -> Result<(), SignInError> {
 pub(crate) fn assertion(pem: &str, client_id: &str, issuer: &str) -> Result<String, SignInError> {
     let key = SigningKey::read(pem)?;
     let no_random = || failed("the system provides no random numbers");
-    let (now, id) = (now(), random_id().map_err(|_| no_random())?);
+    let (now, id) = (seconds_since_1970(), random_id().map_err(|_| no_random())?);
     let claims = json!({
         "iss": client_id, "sub": client_id, "aud": issuer, "jti": id, "iat": now, "exp": now + VALID.as_secs(),
     });
@@ -226,11 +227,6 @@ impl SigningKey {
             }
         }
     }
-}
-
-/// Seconds since 1970.
-pub(crate) fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 #[cfg(test)]

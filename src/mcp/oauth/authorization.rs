@@ -77,9 +77,14 @@ enum Cached {
     Unknown,
 }
 
-/// An access token as a header, and what it is bound to. Not shown by `Debug`.
+/// An access token. Not shown by `Debug`.
 #[derive(Clone)]
-pub(crate) struct Token(HeaderValue, Option<BoundTo>);
+pub(crate) struct Token {
+    /// The value of `Authorization`.
+    header: HeaderValue,
+    /// `None` for a token that its bearer may use.
+    bound_to: Option<BoundTo>,
+}
 
 /// The key pair that a token is bound to.
 #[derive(Clone)]
@@ -92,25 +97,32 @@ impl Token {
     fn new(secret: &Secret) -> Option<Self> {
         let token = &secret.access_token;
         let scheme = if secret.key.is_some() { SCHEME } else { "Bearer" };
-        let mut value = HeaderValue::from_str(&format!("{scheme} {token}")).ok()?;
-        value.set_sensitive(true);
-        let key = secret.key.clone();
-        Some(Self(value, key.map(|key| BoundTo { key, token: Arc::from(token.as_str()) })))
+        let mut header = HeaderValue::from_str(&format!("{scheme} {token}")).ok()?;
+        header.set_sensitive(true);
+        let bound_to = secret.key.clone().map(|key| BoundTo { key, token: Arc::from(token.as_str()) });
+        Some(Self { header, bound_to })
     }
 
+    /// The value of `Authorization`.
     pub(crate) fn header(&self) -> HeaderValue {
-        self.0.clone()
+        self.header.clone()
+    }
+
+    /// Whether both are the same token.
+    fn is_same(&self, other: &Self) -> bool {
+        self.header == other.header
     }
 
     /// Whether the token is bound to a key, so that each request has a proof.
     pub(crate) fn is_bound(&self) -> bool {
-        self.1.is_some()
+        self.bound_to.is_some()
     }
 
     /// Sets the headers of a request: the token, and the proof that this client may use it, if it is bound to a key.
     pub(crate) fn authorize(&self, method: &Method, url: &Url, headers: &mut HeaderMap) {
         headers.insert(header::AUTHORIZATION, self.header());
-        let proof = self.1.as_ref().and_then(|BoundTo { key, token }| key.proof(method, url, Some(&**token)));
+        let bound_to = self.bound_to.as_ref();
+        let proof = bound_to.and_then(|BoundTo { key, token }| key.proof(method, url, Some(&**token)));
         if let Some(proof) = proof {
             headers.insert(PROOF, proof);
         }
@@ -119,7 +131,7 @@ impl Token {
     /// Takes up the value that the next proof has to have, if the answer says it. Returns whether the request was
     /// refused only because its proof did not have it.
     pub(crate) fn take_nonce(&self, url: &Url, status: StatusCode, headers: &HeaderMap) -> bool {
-        let Some(BoundTo { key, .. }) = &self.1 else { return false };
+        let Some(BoundTo { key, .. }) = &self.bound_to else { return false };
         key.take_nonce(url, headers) && asks_for_nonce(status, headers)
     }
 }
@@ -212,7 +224,7 @@ impl Authorization {
         let secret = self.stored().await.as_ref().and_then(secret);
         let is_valid = |secret: &Secret| secret.remaining.is_none_or(|remaining| remaining > EARLY);
         let is_other = |secret: &Secret| {
-            Token::new(secret).is_some_and(|token| lacking.is_none_or(|lacking| lacking.0 != token.0))
+            Token::new(secret).is_some_and(|token| lacking.is_none_or(|lacking| !lacking.is_same(&token)))
         };
         let other = secret.filter(|secret| is_valid(secret) && is_other(secret));
         self.check_address(url, other.and_then(|secret| self.store_in_cache(&secret)))
@@ -239,7 +251,7 @@ impl Authorization {
 
     /// As [`renew`](Self::renew). The caller holds `renewing`.
     async fn renewed(&self, rejected: Option<&Token>) -> Result<Option<Token>, ToolError> {
-        let is_rejected = |token: &Token| rejected.is_some_and(|rejected| rejected.0 == token.0);
+        let is_rejected = |token: &Token| rejected.is_some_and(|rejected| rejected.is_same(token));
         if let Cached::Token(token) = self.cached()
             && !is_rejected(&token)
         {
@@ -387,7 +399,7 @@ impl Authorization {
     async fn renewed_by_others(&self, stale: Option<&Token>) -> Option<Secret> {
         let secret = self.stored().await.as_ref().and_then(secret)?;
         let token = Token::new(&secret)?;
-        let is_new = stale.is_none_or(|stale| stale.0 != token.0);
+        let is_new = stale.is_none_or(|stale| !stale.is_same(&token));
         (is_new && secret.remaining.is_none_or(|remaining| !remaining.is_zero())).then_some(secret)
     }
 

@@ -8,7 +8,6 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -20,7 +19,8 @@ use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as 
 use serde_json::{Value, json};
 use url::Url;
 
-use crate::mcp::challenge::{Challenge, challenges};
+use super::clock::seconds_since_1970;
+use crate::mcp::challenge::{Challenge, find_challenge};
 use crate::text::ids::random_id;
 
 /// The algorithm of all proofs: ECDSA with P-256 and SHA-256, which every server has to support that supports any.
@@ -94,9 +94,9 @@ impl ProofKey {
         // They are no part of the address that the server sees. An address without a host has none.
         let _ = target.set_username("");
         let _ = target.set_password(None);
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let mut claims = json!({
-            "jti": random_id().ok()?, "htm": method.as_str(), "htu": target.as_str(), "iat": now,
+            "jti": random_id().ok()?, "htm": method.as_str(), "htu": target.as_str(),
+            "iat": seconds_since_1970(),
         });
         if let Some(token) = token {
             claims["ath"] = URL_SAFE_NO_PAD.encode(digest(&SHA256, token.as_bytes())).into();
@@ -148,13 +148,12 @@ pub(crate) fn lists_algorithm(algorithms: &Value) -> bool {
     algorithms.as_array().is_some_and(|names| names.iter().any(|name| name == ALGORITHM))
 }
 
-/// Whether one of the challenges for tokens of this type is such a one.
+/// Whether `is_wanted` is true of one of the challenges for tokens that are bound to a key.
 fn any_challenge(headers: &HeaderMap, is_wanted: impl Fn(&Challenge<'_>) -> bool) -> bool {
-    headers.get_all(http::header::WWW_AUTHENTICATE).iter().any(|value| {
-        let Ok(value) = value.to_str() else { return false };
-        let of_type = |challenge: &Challenge<'_>| challenge.scheme.eq_ignore_ascii_case(SCHEME);
-        challenges(value).iter().any(|challenge| of_type(challenge) && is_wanted(challenge))
-    })
+    let found = find_challenge(headers, |challenge| {
+        (challenge.scheme.eq_ignore_ascii_case(SCHEME) && is_wanted(challenge)).then_some(())
+    });
+    found.is_some()
 }
 
 /// Whether a text is a nonce (RFC 9449, section 8.1), and not too long for a header.

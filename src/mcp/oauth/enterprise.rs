@@ -19,7 +19,8 @@ use rmcp::transport::auth::{CredentialStore as _, OAuthTokenResponse, StoredCred
 use serde_json::{Value, json};
 use url::Url;
 
-use super::assertion::{assertion, check_key, now, read};
+use super::assertion::{assertion, check_key, read};
+use super::clock::seconds_since_1970;
 use super::discovery::{fetch, takes_secret_in_form};
 use super::failure::{SignInError, described, failed};
 use super::http::OAuthHttp;
@@ -92,7 +93,7 @@ pub(crate) async fn sign_in(
         .map_err(|_| failed("the authorization server's answer is no token"))?;
     let mut granted: Vec<String> = token.scopes.into_iter().collect();
     granted.sort_unstable();
-    let credentials = StoredCredentials::new(client_id, Some(response), granted, Some(now()));
+    let credentials = StoredCredentials::new(client_id, Some(response), granted, Some(seconds_since_1970()));
     Ok(store.save(credentials).await?)
 }
 

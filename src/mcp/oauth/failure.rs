@@ -3,6 +3,7 @@
 use rmcp::transport::auth::AuthError as RmcpError;
 
 use super::issuer::IssuerError;
+use crate::error::with_sources;
 use crate::text;
 
 /// Maximum characters of a server's own error text.
@@ -27,14 +28,7 @@ pub(crate) fn failed(problem: impl Into<String>) -> SignInError {
 
 /// Formats an error and its sources. None of these contain tokens: rmcp and oauth2 keep them out.
 pub(crate) fn described(error: &SignInError) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    for _ in 0..8 {
-        let Some(inner) = source else { break };
-        text = format!("{text}: {inner}");
-        source = inner.source();
-    }
-    preview(&text)
+    preview(&with_sources(error))
 }
 
 /// The beginning of a server's own text on one line, with its hidden characters written out.

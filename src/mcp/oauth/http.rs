@@ -15,7 +15,7 @@ use url::Url;
 use super::dpop::{self, ProofKey};
 use super::issuer::{self, Document, Endpoints};
 use crate::mcp::address::may_send_to;
-use crate::mcp::challenge::challenges;
+use crate::mcp::challenge::find_challenge;
 use crate::mcp::web::{self, cause, check_clock, is_compressed, read_up_to};
 use crate::tools::ToolError;
 
@@ -216,9 +216,9 @@ impl OAuthHttp {
         self.client.execute(request).await.map_err(|error| Refused::Failed(cause(&error)))
     }
 
+    /// The first challenge with the address of metadata or with scopes, reduced to these.
     fn parts(&self, headers: &HeaderMap) -> Option<String> {
-        let values = headers.get_all(header::WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
-        values.flat_map(challenges).find_map(|challenge| {
+        find_challenge(headers, |challenge| {
             let metadata =
                 challenge.parameter("resource_metadata").and_then(|url| self.server.join(url).ok());
             let metadata = metadata.map(|url| format!("resource_metadata=\"{url}\""));

@@ -167,15 +167,7 @@ pub(crate) async fn login_with(
     check_before(&http.url, &config).map_err(|error| failure(server, &error))?;
     let discovered = timeout(EXCHANGE_TIME, discover(&http.url, &config, None)).await;
     let discovered = discovered.map_err(|_elapsed| too_slow())?.map_err(|error| failure(server, &error))?;
-    let mut granted = Vec::new();
-    if let Some(before) = tokens.load().await {
-        if is_same_issuer(&before.binding.issuer, &discovered.binding.issuer) {
-            granted = before.credentials.granted_scopes;
-        } else {
-            let (before, now) = (preview(&before.binding.issuer), preview(&discovered.binding.issuer));
-            tracing::warn!(server = server.name, before, now, "signing in to another authorization server");
-        }
-    }
+    let mut granted = granted_before(&server.name, &tokens, &discovered.binding.issuer).await;
     if !scopes.is_empty() {
         if granted.is_empty() && config.scopes.is_empty() {
             granted = discovered.manager.select_initial_scopes(&[]).await;
@@ -210,22 +202,28 @@ pub(crate) async fn login_with(
     show(&address);
     let callback = timeout(USER_TIME, receive(listener, &state)).await;
     let callback = callback.map_err(|_elapsed| AuthError::Elapsed(server.name.clone()))?.map_err(failed)?;
-    let code = match (callback.code, callback.error) {
-        (Some(code), None) => code,
-        (_, error) => {
-            let problem = callback.error_description.or(error).unwrap_or_else(|| "no code came".to_owned());
-            return Err(failed(preview(&problem)));
-        }
-    };
+    let code = callback.code().map_err(failed)?;
     // Without the lock, a renewal of the previous sign-in in flight would replace the new tokens.
     let _lock = tokens.lock().await.map_err(|error| failure(server, &error.into()))?;
-    let exchanged = session.handle_callback_with_issuer(&code, &state, callback.iss.as_deref());
+    let exchanged = session.handle_callback_with_issuer(code, &state, callback.iss.as_deref());
     let exchanged = timeout(EXCHANGE_TIME, exchanged).await.map_err(|_elapsed| too_slow())?;
     exchanged.map_err(|error| failure(server, &error.into()))?;
     if tokens.load().await.as_ref().and_then(secret).is_some() {
         return Ok(());
     }
     Err(AuthError::Storage { server: server.name.clone(), problem: "they were not kept".to_owned() })
+}
+
+/// The scopes that the user has granted at this authorization server before. None if the user was signed in at another
+/// one, which is logged.
+async fn granted_before(server: &str, tokens: &TokenStore, issuer: &str) -> Vec<String> {
+    let Some(before) = tokens.load().await else { return Vec::new() };
+    if is_same_issuer(&before.binding.issuer, issuer) {
+        return before.credentials.granted_scopes;
+    }
+    let (before, now) = (preview(&before.binding.issuer), preview(issuer));
+    tracing::warn!(server, before, now, "signing in to another authorization server");
+    Vec::new()
 }
 
 /// Registers this client if necessary, and makes the URL to open.
@@ -270,6 +268,23 @@ struct Callback {
     iss: Option<String>,
     error: Option<String>,
     error_description: Option<String>,
+}
+
+impl Callback {
+    /// The code to exchange for tokens.
+    ///
+    /// # Errors
+    ///
+    /// What the authorization server says instead, shortened.
+    fn code(&self) -> Result<&str, String> {
+        match (&self.code, &self.error) {
+            (Some(code), None) => Ok(code),
+            (_, error) => {
+                let problem = self.error_description.as_ref().or(error.as_ref());
+                Err(preview(problem.map_or("no code came", String::as_str)))
+            }
+        }
+    }
 }
 
 #[derive(Clone)]

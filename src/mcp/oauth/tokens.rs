@@ -4,7 +4,7 @@ use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -16,6 +16,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
+use super::clock::seconds_since_1970;
 use super::dpop::{ProofKey, SCHEME};
 use super::failure::preview;
 use super::issuer::Binding;
@@ -95,8 +96,8 @@ pub(crate) fn secret(stored: &StoredSignIn) -> Option<Secret> {
     let access_token = response["access_token"].as_str()?.to_owned();
     let lifetime = response["expires_in"].as_u64();
     let remaining = lifetime.zip(credentials.token_received_at).map(|(lifetime, received)| {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        Duration::from_secs(lifetime.saturating_sub(now.saturating_sub(received)))
+        let age = seconds_since_1970().saturating_sub(received);
+        Duration::from_secs(lifetime.saturating_sub(age))
     });
     let can_renew = matches!(&response["refresh_token"], Value::String(token) if !token.is_empty());
     let is_bound = response["token_type"].as_str().is_some_and(|kind| kind.eq_ignore_ascii_case(SCHEME));

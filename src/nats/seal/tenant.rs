@@ -3,11 +3,11 @@
 use std::fmt;
 use std::path::Path;
 
-use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::aead::{CHACHA20_POLY1305, LessSafeKey, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, Prk, Salt};
 use ring::hmac;
 
-use super::{is_secret, read_secret};
+use super::{is_secret, open_alone, read_secret, seal_alone};
 
 /// Separates these keys from all others that are derived from the same secret. The name of the tenant follows, so that
 /// two tenants with one key file have different keys.
@@ -55,6 +55,7 @@ impl TenantKey {
         Some(hex::encode(&tag.as_ref()[..HIDDEN]))
     }
 
+    /// The key of the entry of this name. `None` if it cannot be derived.
     fn entry(&self, name: &str) -> Option<LessSafeKey> {
         let info = [ENTRY, name.as_bytes()];
         Some(LessSafeKey::new(UnboundKey::from(self.0.expand(&info, &CHACHA20_POLY1305).ok()?)))
@@ -62,20 +63,11 @@ impl TenantKey {
 
     /// Seals the entry of this name. `None` if the system provides no random numbers.
     pub(crate) fn seal(&self, name: &str, value: &[u8]) -> Option<Vec<u8>> {
-        let mut nonce = [0; NONCE_LEN];
-        getrandom::fill(&mut nonce).ok()?;
-        let mut sealed = value.to_vec();
-        let of_entry = Nonce::assume_unique_for_key(nonce);
-        self.entry(name)?.seal_in_place_append_tag(of_entry, Aad::empty(), &mut sealed).ok()?;
-        Some([&nonce[..], &sealed].concat())
+        seal_alone(&self.entry(name)?, value)
     }
 
     /// Opens an entry. `None` if it was not sealed with this key, or is the entry of another name.
     pub(crate) fn open(&self, name: &str, sealed: &[u8]) -> Option<Vec<u8>> {
-        let (nonce, rest) = sealed.split_first_chunk::<NONCE_LEN>()?;
-        let mut rest = rest.to_vec();
-        let of_entry = Nonce::assume_unique_for_key(*nonce);
-        let opened = self.entry(name)?.open_in_place(of_entry, Aad::empty(), &mut rest).ok()?;
-        Some(opened.to_vec())
+        open_alone(&self.entry(name)?, sealed)
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
-use tokio::task::AbortHandle;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use self::answers::RunAnswer;
@@ -19,6 +19,9 @@ use crate::server::yielded::Printed;
 
 /// Maximum number of runs in the background of one peer, the same as for tasks.
 pub(super) const MAX_BACKGROUND: usize = 64;
+
+/// Maximum time that a request waits for the end of a run in the background. Proxies wait for a minute.
+pub(super) const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// How long answers are kept: as long as run records.
 const KEPT: Duration = Duration::from_secs(60 * 60);
@@ -66,8 +69,8 @@ pub(super) struct RestRun {
     pub(super) cancel: CancellationToken,
     pub(super) printed: Printed,
     pub(super) answer: watch::Receiver<Option<FinishedRun>>,
-    /// Dropping the run ends it.
-    _task: RunTask,
+    /// The task of the run, which ends with this.
+    _task: JoinSet<()>,
 }
 
 /// The answer of a run that has ended, and when it ended.
@@ -84,15 +87,6 @@ pub(super) struct FinishedRun {
 pub(super) struct KeyedBody {
     key: String,
     hash: [u8; 32],
-}
-
-/// The task of a run.
-struct RunTask(AbortHandle);
-
-impl Drop for RunTask {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 /// The run that an idempotency key refers to.
@@ -122,9 +116,9 @@ impl RestRun {
         cancel: CancellationToken,
         printed: Printed,
         answer: watch::Receiver<Option<FinishedRun>>,
-        task: AbortHandle,
+        task: JoinSet<()>,
     ) -> Self {
-        Self { id, key, cancel, printed, answer, _task: RunTask(task) }
+        Self { id, key, cancel, printed, answer, _task: task }
     }
 
     /// The answer, if the run has ended.

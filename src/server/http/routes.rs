@@ -15,7 +15,7 @@ use axum::routing::{any, get};
 use rmcp::model::ErrorCode;
 use serde_json::json;
 
-use super::body::RequestBody;
+use super::body::{RequestBody, is_json};
 use super::middleware::{HEALTH, METRICS, admit, connection_of};
 use super::responses::{JSON, not_read, not_understood, plain, refused, try_again};
 use super::rest;
@@ -169,10 +169,4 @@ async fn answer_post(state: &HttpState, requester: Requester, request: Request) 
         return not_understood(&bytes);
     }
     response.map(Body::new)
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let kind = value.split(';').next().unwrap_or_default();
-    kind.trim().eq_ignore_ascii_case("application/json")
 }

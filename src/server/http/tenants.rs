@@ -5,13 +5,11 @@ use std::sync::Arc;
 use super::reading::TokenReading;
 use super::token::HttpToken;
 use crate::error::{Error, OptionName};
+use crate::text::{MAX_TENANT_NAME, is_tenant_name};
 
 /// Maximum number of tokens of all tenants. Each request is compared with all of them, and each tenant keeps its own
 /// answers.
 const MAX_TOKENS: usize = 64;
-
-/// Maximum characters of a tenant's name.
-const MAX_NAME: usize = 32;
 
 /// A tenant of [`HttpOptions::tenants`](super::HttpOptions::tenants): a name, and a token that its clients send.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,13 +26,12 @@ impl HttpTenant {
     ///
     /// [`Error::InvalidOptions`] if the name is not valid.
     pub fn new(name: &str, token: HttpToken) -> Result<Self, Error> {
-        let is_good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        if (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(is_good) {
+        if is_tenant_name(name) {
             return Ok(Self { name: name.into(), token });
         }
         // The text is not shown: it may be a token in place of a name.
         Err(invalid(format!(
-            "expected the name of a tenant: 1 to {MAX_NAME} lower-case letters, digits and hyphens"
+            "expected the name of a tenant: 1 to {MAX_TENANT_NAME} lower-case letters, digits and hyphens"
         )))
     }
 

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
-use tokio::task::AbortHandle;
+use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::call::{StateCall, json_value};
@@ -83,7 +83,8 @@ struct Scopes {
 #[derive(Default)]
 struct Sweeping {
     began: Option<Instant>,
-    task: Option<AbortHandle>,
+    /// The last sweep. It ends with this.
+    task: JoinSet<()>,
 }
 
 /// The keys of a scope.
@@ -182,12 +183,14 @@ impl SharedState {
         }
         sweeping.began = Some(Instant::now());
         let scopes = Arc::clone(&self.scopes);
-        let task = runtime.spawn(async move {
+        let mut task = JoinSet::new();
+        let sweep = async move {
             if let Err(error) = scopes.sweep().await {
                 tracing::debug!(%error, "what is not needed any more was not looked for");
             }
-        });
-        sweeping.task = Some(task.abort_handle());
+        };
+        task.spawn_on(sweep, runtime);
+        sweeping.task = task;
     }
 }
 
@@ -429,14 +432,6 @@ impl Scopes {
             }
         }
         Ok(())
-    }
-}
-
-impl Drop for SharedState {
-    fn drop(&mut self) {
-        if let Some(task) = self.sweeping.get_mut().task.take() {
-            task.abort();
-        }
     }
 }
 

@@ -139,9 +139,8 @@ impl Checkpoint {
     /// The text that is signed: the lines of a C2SP `tlog-checkpoint`, with the hash of the chain instead of a Merkle
     /// tree's.
     pub(super) fn render(&self) -> String {
-        let bytes: Vec<u8> = (0..self.hash.len() / 2)
-            .filter_map(|at| u8::from_str_radix(self.hash.get(2 * at..2 * at + 2)?, 16).ok())
-            .collect();
+        // The hash of each line is in hexadecimal.
+        let bytes = hex::decode(&self.hash).unwrap_or_default();
         format!("{}\n{}\n{}\n", self.origin, self.size, STANDARD.encode(bytes))
     }
 

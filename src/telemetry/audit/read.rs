@@ -138,7 +138,10 @@ impl AuditReader {
     fn line_of_current(&mut self, incomplete: bool) -> io::Result<Option<AuditLine>> {
         let Some((name, reader, number, offset)) = &mut self.current else { return Ok(None) };
         let mut bytes = Vec::new();
-        reader.seek(SeekFrom::Start(*offset))?;
+        // A whole line stays as it is. What was read of an incomplete one may have been set aside since.
+        if !reader.buffer().contains(&b'\n') {
+            reader.seek(SeekFrom::Start(*offset))?;
+        }
         let read = reader.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut bytes)?;
         let is_complete = bytes.last() == Some(&b'\n');
         if read == 0 || !(is_complete || incomplete) {

@@ -5,7 +5,6 @@ use std::time::{Duration, SystemTime};
 
 use futures::channel::oneshot;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
 use super::canonical;
 use crate::durations::milliseconds;
@@ -15,6 +14,7 @@ use crate::run::limits::Limits;
 use crate::run::observer::{ApproverKind, ClientRequest, DefinitionEvent, ObservedRun, RunEvent, TokenEvent};
 use crate::run::result::{ErrorCode, Usage};
 use crate::run::script::Language;
+use crate::storage::files::sha256;
 use crate::telemetry::masked;
 use crate::text::{preview, rfc3339};
 use crate::tools::ToolErrorCode;
@@ -313,14 +313,6 @@ impl Text {
             _ => sha256(self.text().as_bytes()),
         }
     }
-}
-
-/// SHA-256 in hexadecimal.
-pub(super) fn sha256(bytes: &[u8]) -> String {
-    // Not `hex::encode`, which collects characters and took a noticeable part of the writer's time in a profile.
-    let mut text = [0; 64];
-    let is_encoded = hex::encode_to_slice(Sha256::digest(bytes), &mut text).is_ok();
-    str::from_utf8(&text).ok().filter(|_| is_encoded).unwrap_or_default().to_owned()
 }
 
 fn what(event: &RunEvent<'_>) -> What {

@@ -10,7 +10,7 @@ use super::append::{CHECKPOINT, NO_HASH, PUBLIC_KEY};
 use super::canonical;
 use super::note::{Checkpoint, Verifier};
 use super::read::{AuditLine, AuditReader, small_file};
-use super::record::sha256;
+use crate::storage::files::sha256;
 use crate::text::{preview, start_bytes};
 
 /// Maximum number of problems that are listed; others are counted.

@@ -152,11 +152,7 @@ impl SpanMaker {
     }
 
     fn start_run(&self, run: &Arc<ObservedRun>, source: &str) {
-        let language = match run.language {
-            Some(Language::TypeScript) => "typescript",
-            Some(Language::Python) => "python",
-            None => "none",
-        };
+        let language = run.language.map_or("none", Language::as_str);
         let attributes = vec![
             KeyValue::new(names::CX_RUN_ID, run.id.clone()),
             KeyValue::new(names::CX_RUN_LANGUAGE, language),

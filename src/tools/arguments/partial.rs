@@ -136,19 +136,18 @@ impl Unknowns {
         if self.is_empty() {
             return certain;
         }
-        if self.is_in_unknown(path) || (error.instance().is_null() && !self.is_empty()) {
+        if self.is_in_unknown(path) || error.instance().is_null() {
             return None;
         }
-        let mut keywords = error.schema_path().as_str().split('/');
-        let is_conditional = keywords.any(|keyword| CONDITIONAL.contains(&keyword));
+        let is_conditional =
+            |keywords: &str| keywords.split('/').any(|keyword| CONDITIONAL.contains(&keyword));
+        let schema_path = error.schema_path().as_str();
         if !containing.contains(path) {
-            let own = error.schema_path().as_str().rsplit('/').next().unwrap_or_default();
-            let others = error.schema_path().as_str().split('/').filter(|keyword| *keyword != own);
             // The keyword itself depends only on this value, which is known.
-            let depends = others.into_iter().any(|keyword| CONDITIONAL.contains(&keyword));
-            return certain.filter(|_| !depends);
+            let above = schema_path.rsplit_once('/').map_or("", |(above, _own)| above);
+            return certain.filter(|_| !is_conditional(above));
         }
-        if is_conditional {
+        if is_conditional(schema_path) {
             return None;
         }
         match error.kind() {

@@ -195,8 +195,7 @@ fn quoted(text: &str) -> Option<(usize, usize)> {
         };
         // Only the rest of the line, and at most the length of a sentence, is searched: an apostrophe has no closing
         // quote.
-        let line = text[inside..].lines().next().unwrap_or_default();
-        let line = start_bytes(line, MAX_QUOTED);
+        let line = start_bytes(&text[inside..], MAX_QUOTED).lines().next().unwrap_or_default();
         if let Some(end) = line.match_indices(closing).map(|(at, _)| inside + at).find(ends) {
             return Some((start, end + closing.len_utf8()));
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytesize::ByteSize;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use cx::{HostPattern, Isolation, Limits};
+use cx::{HostPattern, Isolation, Language, Limits};
 
 use super::size::parse_memory;
 
@@ -18,6 +18,15 @@ pub(crate) enum ScriptLanguage {
     /// Python
     #[value(alias = "python")]
     Py,
+}
+
+impl From<ScriptLanguage> for Language {
+    fn from(language: ScriptLanguage) -> Self {
+        match language {
+            ScriptLanguage::Ts => Self::TypeScript,
+            ScriptLanguage::Py => Self::Python,
+        }
+    }
 }
 
 /// What scripts may call and use: the arguments shared by `run`, `repl` and `serve`.

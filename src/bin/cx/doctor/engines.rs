@@ -7,6 +7,7 @@ use cx::{ExecuteResult, Limits, Script, Versions};
 
 use super::context::DoctorContext;
 use super::report::Check;
+use crate::diagnostic;
 use crate::progress::ProgressLine;
 
 const SECTION: &str = "engines";
@@ -81,20 +82,6 @@ fn started(name: &str, versions: &str, first: &FirstRun) -> Check {
             ),
             error.hint.as_deref().unwrap_or("see the limits in `cx config show`"),
         ),
-        Err(error) => failed(chain(error), RAISE),
+        Err(error) => failed(diagnostic::message_of(error), RAISE),
     }
-}
-
-/// An error with its causes, on one line. Causes that the text already contains are not repeated.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        next = cause.source();
-    }
-    text
 }

@@ -6,6 +6,7 @@ use cx::{Config, Limits, LlmAccess, SamplingOptions, Script};
 
 use super::context::DoctorContext;
 use super::report::Check;
+use crate::diagnostic;
 use crate::progress::ProgressLine;
 
 const SECTION: &str = "language model";
@@ -67,7 +68,7 @@ pub(super) async fn ask(context: &DoctorContext, progress: &ProgressLine) -> Che
             let code = error.tool_code.map_or(error.code.as_str(), |code| code.as_str());
             Check::problem(SECTION, "answer", format!("{code}: {}", error.message), mend)
         }
-        Err(error) => Check::problem(SECTION, "answer", error.to_string(), mend),
+        Err(error) => Check::problem(SECTION, "answer", diagnostic::message_of(error), mend),
     }
     .with("answerMs", u64::try_from(milliseconds).unwrap_or(u64::MAX))
 }

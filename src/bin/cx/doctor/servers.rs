@@ -11,7 +11,7 @@ use super::context::DoctorContext;
 use super::report::Check;
 use crate::progress::ProgressLine;
 use crate::setup;
-use crate::text::{counted, failure};
+use crate::text::{counted, failure, whole_seconds};
 
 const SECTION: &str = "servers";
 const SIGN_INS: &str = "sign-ins";
@@ -233,10 +233,7 @@ pub(super) async fn sign_ins(config: &Config) -> Vec<Check> {
             Ok(AuthStatus::SignedIn { remaining, renews }) => {
                 let until = match (remaining, renews) {
                     (_, true) => "signed in; renewed when needed".to_owned(),
-                    (Some(remaining), false) => {
-                        let seconds = Duration::from_secs(remaining.as_secs());
-                        format!("signed in for {}", humantime::format_duration(seconds))
-                    }
+                    (Some(remaining), false) => format!("signed in for {}", whole_seconds(remaining)),
                     (None, false) => "signed in".to_owned(),
                 };
                 Check::ok(SIGN_INS, name, until).with("status", "signedIn")

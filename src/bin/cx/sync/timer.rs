@@ -8,6 +8,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use cx::Language;
 use cx::setup::{home_directory, on_path, timer_environment};
 use cx::text::one_line;
 use serde_json::json;
@@ -15,7 +16,7 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use super::record;
-use crate::args::{Scheduler, ScriptLanguage, SyncArguments};
+use crate::args::{Scheduler, SyncArguments};
 use crate::diagnostic::{self, invalid};
 use crate::exit::ExitStatus;
 use crate::sync::timer::unit::{Job, Unit};
@@ -53,8 +54,7 @@ fn units(arguments: &SyncArguments) -> anyhow::Result<Vec<Unit>> {
     if let Some(types) = &arguments.types {
         words.extend(["--types".to_owned(), absolute(types)?]);
         for language in &arguments.lang {
-            let language = if matches!(language, ScriptLanguage::Py) { "py" } else { "ts" };
-            words.extend(["--lang".to_owned(), language.to_owned()]);
+            words.extend(["--lang".to_owned(), Language::from(*language).extension().to_owned()]);
         }
     }
     for file in &arguments.mcp_config {

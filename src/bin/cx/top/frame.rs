@@ -12,6 +12,7 @@ use ratatui::widgets::{Cell, Paragraph, Row, Table};
 use super::servers::{Watched, WatchedServer};
 use crate::prometheus::total;
 use crate::reading::{Reading, ServerReading, UpstreamReading};
+use crate::text::counted;
 
 /// How a frame looks.
 #[derive(Clone, Copy, Debug)]
@@ -135,9 +136,8 @@ impl<'a> Frame<'a> {
         let sum = |number: fn(&Reading) -> f64| count(total(readings().map(number)));
         let tokens = si(total(readings().map(|reading| reading.kept_out_tokens)));
         let text = format!(
-            "{} server{}  {} running  {} queued  {} in flight  {tokens} tokens kept out of contexts",
-            self.servers.len(),
-            if self.servers.len() == 1 { "" } else { "s" },
+            "{}  {} running  {} queued  {} in flight  {tokens} tokens kept out of contexts",
+            counted(self.servers.len(), "server"),
             sum(|reading| reading.runs_active),
             sum(|reading| reading.runs_queued),
             sum(|reading| reading.calls_active),

@@ -15,7 +15,7 @@ use crate::running::{self, RunningServer};
 #[derive(Clone, Default)]
 pub(crate) struct Watched {
     pub(crate) servers: Vec<WatchedServer>,
-    /// Number of readings.
+    /// Number of readings, with those that failed.
     pub(crate) readings: u64,
     /// Why the servers cannot be listed.
     pub(crate) failure: Option<String>,
@@ -39,6 +39,7 @@ impl Watched {
     ///
     /// If their files cannot be listed.
     pub(crate) async fn read(&mut self, state: &Path) -> io::Result<()> {
+        self.readings += 1;
         let running = running::list(state)?;
         let read = join_all(running.into_iter().map(read)).await;
         let mut before = HashMap::new();
@@ -57,7 +58,6 @@ impl Watched {
             self.servers.push(WatchedServer { description, reading, rates });
         }
         self.before = before;
-        self.readings += 1;
         Ok(())
     }
 }
@@ -66,4 +66,19 @@ async fn read(description: RunningServer) -> (RunningServer, ServerReading) {
     let Some(address) = description.address else { return (description, ServerReading::NotListening) };
     let metrics = PageClient::new(address, description.token.clone()).metrics().await;
     (description, ServerReading::from_metrics(metrics))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A frame is drawn after each reading: one that is not counted would not show its failure.
+    #[test]
+    fn a_reading_that_fails_is_counted() {
+        let state = tempfile::tempdir().unwrap();
+        std::fs::write(state.path().join("running"), "").unwrap();
+        let mut watched = Watched::default();
+        assert!(futures::executor::block_on(watched.read(state.path())).is_err());
+        assert_eq!(watched.readings, 1);
+    }
 }

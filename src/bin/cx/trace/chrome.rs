@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cx::{Language, RunTrace};
+use cx::RunTrace;
 use serde_json::{Value, json};
 
 use super::lanes;
@@ -27,7 +27,7 @@ pub(crate) fn render(trace: &RunTrace) -> String {
     }
     let arguments = json!({
         "run": trace.id,
-        "language": if trace.language == Language::Python { "python" } else { "typescript" },
+        "language": trace.language.as_str(),
         "outcome": outcome,
         "error": trace.error.as_ref().map(|error| &error.message),
         "line": trace.error.as_ref().and_then(|error| error.line),

@@ -275,7 +275,8 @@ fn asked_elsewhere(trails: &Trails, approvals: &[Value]) -> Vec<(String, Value)>
         let key = format!("{}-{}", waiting.run, waiting.number);
         let approval = json!({
             "id": key, "call": one_line(&format!("{}.{}", waiting.server, waiting.tool)),
-            "script": waiting.script, "reason": waiting.reason, "run": waiting.run, "answerable": false,
+            "script": one_line(waiting.script), "reason": one_line(waiting.reason), "run": waiting.run,
+            "answerable": false,
         });
         (key, approval)
     });
@@ -300,7 +301,7 @@ fn render(known: &mut WatchState, servers: &[ReadServer]) -> Value {
     let before = std::mem::replace(&mut known.asked_elsewhere, keys);
     approvals
         .extend(elsewhere.into_iter().filter(|(key, _)| before.contains(key)).map(|(_, approval)| approval));
-    let mut runs: Vec<Value> = trails.runs().take(MAX_LISTED * 4).map(|run| run.to_json()).collect();
+    let mut runs: Vec<Value> = trails.latest(MAX_LISTED).map(|run| run.to_json()).collect();
     runs.sort_by(|one, other| other["started"].as_str().cmp(&one["started"].as_str()));
     runs.truncate(MAX_LISTED);
     json!({

@@ -51,6 +51,11 @@ impl Trails {
         self.0.values().flat_map(|trail| trail.runs.latest())
     }
 
+    /// The latest runs of each trail, at most `max` of it: among them are the `max` latest runs of all trails.
+    pub(crate) fn latest(&self, max: usize) -> impl Iterator<Item = &TrailRun> {
+        self.0.values().flat_map(move |trail| trail.runs.latest().take(max))
+    }
+
     pub(crate) fn get(&self, id: &str) -> Option<&TrailRun> {
         self.0.values().find_map(|trail| trail.runs.get(id))
     }
@@ -81,5 +86,29 @@ impl Trail {
             self.runs.add(&line);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use serde_json::json;
+
+    use super::*;
+
+    /// Otherwise the runs of one long trail hide those of the others.
+    #[test]
+    fn the_latest_runs_are_those_of_all_trails() {
+        let started = |id: String| format!("{}\n", json!({ "event": "run.started", "run": id }));
+        let (long, short) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let many: String = (0..900).map(|number| started(format!("long{number}"))).collect();
+        fs::write(long.path().join("2026-01-01.jsonl"), many).unwrap();
+        fs::write(short.path().join("2026-01-01.jsonl"), started("short".to_owned())).unwrap();
+        let mut trails = Trails::default();
+        trails.read(&[long.path().to_owned(), short.path().to_owned()]);
+        let mut ids: Vec<String> = trails.latest(2).map(|run| run.to_json()["id"].to_string()).collect();
+        ids.sort_unstable();
+        assert_eq!(ids, [r#""long898""#, r#""long899""#, r#""short""#]);
     }
 }

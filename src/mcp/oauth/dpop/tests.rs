@@ -77,13 +77,17 @@ fn a_nonce_is_for_the_server_that_gave_it_and_bounded() {
 #[test]
 fn servers_say_in_their_challenges_what_they_want() {
     let challenge = |value: &str| {
-        HeaderMap::from_iter([(http::header::WWW_AUTHENTICATE, HeaderValue::from_str(value).unwrap())])
+        HeaderMap::from_iter([(
+            http::header::WWW_AUTHENTICATE,
+            HeaderValue::from_bytes(value.as_bytes()).unwrap(),
+        )])
     };
     for (value, offered, lacks_nonce) in [
         (r#"DPoP resource_metadata="https://example.com/x""#, true, false),
         (r#"Bearer realm="x", dpop algs="PS256 ES256""#, true, false),
         (r#"DPoP algs="PS256""#, false, false),
         (r#"DPoP error="use_dpop_nonce""#, true, true),
+        (r#"DPoP error="use_dpop_nonce", error_description="Einmalwert benötigt""#, true, true),
         (r#"Bearer error="use_dpop_nonce""#, false, false),
         (r#"Bearer realm="DPoP error=use_dpop_nonce""#, false, false),
     ] {

@@ -1,13 +1,13 @@
 //! Reads the headers of a request: the form of its answer, and the idempotency key.
 
 use axum::http::HeaderMap;
-use axum::http::header::{ACCEPT, CONTENT_TYPE, HeaderName};
+use axum::http::header::{ACCEPT, HeaderName};
 
 /// The header that lets a client safely send a run again.
 pub(super) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// Maximum characters of an idempotency key. A UUID has 36.
-const MAX_KEY: usize = 255;
+pub(super) const MAX_KEY: usize = 255;
 
 /// Whether the client wants events instead of plain JSON. A client that accepts both gets JSON, because that is one
 /// answer with a status.
@@ -22,12 +22,6 @@ pub(super) fn wants_events(headers: &HeaderMap) -> bool {
         })
     });
     events && !json
-}
-
-/// Whether the body is declared as JSON. A page of another origin cannot send that without a preflight request.
-pub(super) fn is_json(headers: &HeaderMap) -> bool {
-    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
 }
 
 /// The idempotency key, if there is one.

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::accept::{idempotency_key, is_json, wants_events};
+use super::accept::{idempotency_key, wants_events};
 use super::events::{RunEvents, Streamed, stream};
 use super::openapi;
 use super::request::{self, RunRequest};
@@ -26,13 +26,13 @@ use crate::run::result::ErrorCode;
 use crate::server::answer::INVALID_ARGUMENTS;
 use crate::server::answer::truncation::cut;
 use crate::server::audited::AuditedRequest;
-use crate::server::http::body::RequestBody;
+use crate::server::http::body::{RequestBody, is_json};
 use crate::server::http::connections::Connection;
 use crate::server::http::middleware::connection_of;
 use crate::server::http::problem::{self, OPENAPI, problem, refused};
 use crate::server::http::responses::handler_failed;
 use crate::server::http::rest_runs::answers::json as json_response;
-use crate::server::http::rest_runs::{KeyedBody, MAX_BACKGROUND, RestRun, Started};
+use crate::server::http::rest_runs::{KeyedBody, MAX_BACKGROUND, MAX_WAIT, RestRun, Started};
 use crate::server::http::state::HttpState;
 use crate::server::http::tenant_state::Requester;
 use crate::tools::ToolErrorCode;
@@ -48,9 +48,6 @@ const PART: &str = "/v1/runs/{id}/{part}";
 const REST_READ: &str = "GET /v1/runs/{id}";
 const REST_CANCEL: &str = "DELETE /v1/runs/{id}";
 const REST_RECORD: &str = "GET /v1/runs/{id}/{part}";
-
-/// Maximum time that a request waits for the end of a run in the background. Proxies wait for a minute.
-const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// The id of the run in an answer, for observers.
 #[derive(Clone)]

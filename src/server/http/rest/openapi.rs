@@ -3,9 +3,11 @@
 
 use serde_json::{Map, Value, json};
 
+use super::accept::MAX_KEY;
 use super::request::{BACKGROUND, LANGUAGE, STREAM};
 use crate::engine::engines;
 use crate::server::arguments::parameters::RunParameter;
+use crate::server::http::rest_runs::MAX_WAIT;
 use crate::server::http::rest_runs::answers::CONTENT;
 use crate::server::output_schemas;
 use crate::server::shared::Shared;
@@ -78,12 +80,12 @@ fn paths() -> Value {
     let wait = json!({
         "name": "waitMs", "in": "query",
         "description": "how long to wait for the end of the run",
-        "schema": { "type": "integer", "minimum": 0, "maximum": 60_000, "default": 0 },
+        "schema": { "type": "integer", "minimum": 0, "maximum": MAX_WAIT.as_millis() as u64, "default": 0 },
     });
     let key = json!({
         "name": "Idempotency-Key", "in": "header",
         "description": "a second request with the same key and body is answered with the same run",
-        "schema": { "type": "string", "minLength": 1, "maxLength": 255 },
+        "schema": { "type": "string", "minLength": 1, "maxLength": MAX_KEY },
     });
     let mut ended = json_of("What the script came to, also if it failed", schema("RunResult"));
     ended["content"]["text/event-stream"] = json!({

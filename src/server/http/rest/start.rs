@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::http::HeaderMap;
 use axum::http::header::USER_AGENT;
 use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::task::JoinSet;
 
 use super::events::RunEvents;
 use super::request::RunRequest;
@@ -68,7 +69,8 @@ pub(super) fn start(
     let (executor, of_answer) = (shared.executor.clone(), printed.clone());
     // A run in the background has no request that counts as a call.
     let call = session.calls.begin();
-    let task = tokio::spawn(async move {
+    let mut task = JoinSet::new();
+    task.spawn(async move {
         let result = executor.run(script).await;
         drop(ended);
         drop(held);
@@ -78,7 +80,7 @@ pub(super) fn start(
         sender.send_replace(Some(FinishedRun::new(RunAnswer::new(answer), record)));
         drop(call);
     });
-    let run = RestRun::new(id, key, cancel, printed.unwrap_or_default(), answer, task.abort_handle());
+    let run = RestRun::new(id, key, cancel, printed.unwrap_or_default(), answer, task);
     Ok((run, events))
 }
 

@@ -12,7 +12,8 @@ type End = watch::Sender<Option<FinishedRun>>;
 
 fn run(id: &str, key: Option<&KeyedBody>) -> (RestRun, End) {
     let (end, answer) = watch::channel(None);
-    let task = tokio::spawn(std::future::pending::<()>()).abort_handle();
+    let mut task = JoinSet::new();
+    task.spawn(std::future::pending());
     let (cancel, printed) = (CancellationToken::new(), Printed::default());
     (RestRun::new(Some(id.to_owned()), key.cloned(), cancel, printed, answer, task), end)
 }

@@ -68,7 +68,7 @@ fn rehashed(line: &str, change: impl FnOnce(&mut serde_json::Map<String, Value>)
     let mut fields: serde_json::Map<String, Value> = serde_json::from_str(line).unwrap();
     fields.remove("hash");
     change(&mut fields);
-    let hash = super::super::record::sha256(&super::super::canonical::object(&fields));
+    let hash = crate::storage::files::sha256(&super::super::canonical::object(&fields));
     fields.insert("hash".to_owned(), hash.into());
     String::from_utf8(super::super::canonical::object(&fields)).unwrap()
 }
@@ -408,7 +408,7 @@ fn requests_to_models_are_hashed() {
     assert!(lines.iter().all(|line| !line.contains("secret")), "{lines:?}");
     let [will, did] = [1, 2].map(|at| serde_json::from_str::<Value>(&lines[at]).unwrap());
     assert_eq!((&will["event"], &will["provider"]), (&json!("model.will"), &json!("fake")));
-    let sha256 = crate::telemetry::audit::record::sha256;
+    let sha256 = crate::storage::files::sha256;
     assert_eq!(will["messagesSha256"], sha256(b"[\"a secret question\"]"));
     assert_eq!(will["systemPromptSha256"], sha256(b"be brief"));
     assert_eq!((&did["inputTokens"], &did["violations"]), (&json!(5), &json!(["email"])));
