@@ -189,7 +189,7 @@ impl Drop for McpServers {
 /// Polls `work` where the returned future is polled, with the runtime entered that its timers and pipes need. It is no
 /// task of its own: calls pass the limiter in the order in which they were made, and two hand-overs between threads are
 /// saved.
-fn entered<T: 'static>(handle: &Handle, mut work: BoxFuture<'static, T>) -> BoxFuture<'_, T> {
+fn entered<'a, T: 'static>(handle: &'a Handle, mut work: BoxFuture<'static, T>) -> BoxFuture<'a, T> {
     poll_fn(move |task| {
         let _entered = handle.enter();
         work.poll_unpin(task)
