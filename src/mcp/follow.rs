@@ -44,12 +44,14 @@ impl Connection {
             return Err(CallFailure::after_sending(announces_none(&self.server)));
         }
         let time = ANSWER_TIME.min(call_timeout);
-        let followed = timeout(time, self.follow_in_turn(uri, updates, trace)).await;
-        let followed = followed.unwrap_or_else(|_elapsed| {
-            let (server, time) = (&self.server, time.as_millis());
-            let message = format!("server `{server}` has not answered a subscription within {time} ms");
-            Err(CallFailure::after_sending(ToolError::new(ToolErrorCode::ToolTimeout, message)))
-        });
+        let followed = match timeout(time, self.follow_in_turn(uri, updates, trace)).await {
+            Ok(followed) => followed,
+            Err(_elapsed) => {
+                let (server, time) = (&self.server, time.as_millis());
+                let message = format!("server `{server}` has not answered a subscription within {time} ms");
+                Err(CallFailure::after_sending(ToolError::new(ToolErrorCode::ToolTimeout, message)))
+            }
+        };
         followed
             .map_err(|failure| CallFailure { is_limited: failure.is_limited || self.is_alive(), ..failure })
     }
