@@ -75,3 +75,11 @@ pub(super) fn raw_url(text: &str) -> String {
     Url::parse(text)
         .map_or_else(|_| text.split(['?', '@']).next().unwrap_or_default().to_owned(), |parsed| url(&parsed))
 }
+
+/// Addresses with commas between them, of which none should have a password. The rest of each is as it is written.
+pub(super) fn addresses(text: &str) -> String {
+    let shown = |address: &str| {
+        if address.contains(['@', '?']) { raw_url(address.trim()) } else { address.to_owned() }
+    };
+    text.split(',').map(shown).collect::<Vec<_>>().join(",")
+}

@@ -9,6 +9,12 @@ use crate::args::{ConfigCommand, ShowArguments};
 use crate::exit::ExitStatus;
 use crate::{diagnostic, output, setup};
 
+/// Members of the JSON that are no settings.
+const SHOWN_APART: [&str; 5] = ["mcpServers", "origins", "skipped", "warnings", "files"];
+
+/// The setting whose value is an object, `{calls, perMs}`. Every other object is a group of settings.
+const RATE: &str = "clientRate";
+
 /// Shows the configuration or its schema.
 ///
 /// # Errors
@@ -58,25 +64,15 @@ fn render(config: &Config) -> String {
         let _ = writeln!(text, "  {}: {} ({})", skipped.name, skipped.reason, skipped.origin);
     }
     let _ = writeln!(text, "settings:");
-    for name in [
-        "allow",
-        "deny",
-        "ask",
-        "readOnly",
-        "privateAddresses",
-        "strict",
-        "elicitation",
-        "clockResolutionUs",
-        "timeZone",
-        "clientRate",
-        "tokensFile",
-        "totalMemoryBytes",
-    ] {
-        setting(&mut text, config, name, &json[name]);
-    }
-    for group in ["limits", "grants", "cache", "openTelemetry"] {
-        for (name, value) in json[group].as_object().into_iter().flatten() {
-            setting(&mut text, config, &format!("{group}.{name}"), value);
+    for (name, value) in json.as_object().into_iter().flatten() {
+        match value {
+            _ if SHOWN_APART.contains(&name.as_str()) => {}
+            Value::Object(members) if name != RATE => {
+                for (member, value) in members {
+                    setting(&mut text, config, name, Some(member), value);
+                }
+            }
+            value => setting(&mut text, config, name, None, value),
         }
     }
     let _ = writeln!(text, "files:");
@@ -90,9 +86,13 @@ fn render(config: &Config) -> String {
     text
 }
 
-fn setting(text: &mut String, config: &Config, name: &str, value: &Value) {
+/// A setting, with the origin of its own key or of the group that it is in.
+fn setting(text: &mut String, config: &Config, name: &str, member: Option<&str>, value: &Value) {
+    let key = member.map_or_else(|| name.to_owned(), |member| format!("{name}.{member}"));
     let shown = if value.is_null() { "not set".to_owned() } else { value.to_string() };
-    let _ = writeln!(text, "  {name}: {shown}{}", origin(config, name));
+    let origin =
+        Some(origin(config, &key)).filter(|own| !own.is_empty()).unwrap_or_else(|| origin(config, name));
+    let _ = writeln!(text, "  {key}: {shown}{origin}");
 }
 
 fn origin(config: &Config, key: &str) -> String {
