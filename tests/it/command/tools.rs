@@ -121,7 +121,11 @@ fn v_396_names_of_tools_forge_no_lines() {
 #[test]
 fn a_tool_is_shown_by_the_names_that_scripts_have() {
     let place = Place::new(&json!({ "odd-one": entry(&["apps"]) }));
+    let (_, said, status) = place.prints(&["tools", "show", "odd-one.show_time"]);
+    assert!(status == 2 && said.contains("of `odd-one` were not fetched yet, `--refresh`"), "{said}");
     assert_eq!(place.prints(&["tools", "list", "--refresh"]).2, 0);
+    let (_, said, status) = place.prints(&["tools", "show", "odd-one"]);
+    assert!(status == 2 && said.contains("`cx tools list --server odd-one` lists its tools"), "{said}");
     let names = [
         "odd-one.show_time",
         "odd-one.showTime",
