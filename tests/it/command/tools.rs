@@ -95,6 +95,16 @@ fn v_393_a_list_says_which_servers_failed_and_how() {
     let (_, errors, status) = place.prints(&["tools", "list", "--refresh", "--json"]);
     assert!(status == 1 && errors.contains("`well`"), "{errors}");
     assert_eq!(place.prints(&["tools", "list"]).2, 0);
+    // Saved scripts are in the list, and are no server that is asked.
+    let scripts = place.0.path().join("CONFIG/cx/scripts");
+    std::fs::create_dir_all(&scripts).unwrap();
+    std::fs::write(scripts.join("one.ts"), "return 1").unwrap();
+    let (out, _, status) = place.prints(&["tools", "list", "--refresh"]);
+    assert!(status == 1 && out.contains("scripts.one"), "{out}");
+    // A command line in the place of a program.
+    place.configure(&json!({ "gone": { "command": "no-such-program --flag" } }));
+    let (_, errors, _) = place.prints(&["tools", "list", "--refresh"]);
+    assert!(errors.contains("its arguments belong into `args`"), "{errors}");
 }
 
 /// Threat 396. Each name that a server chose is on one line, with hidden characters written out.
