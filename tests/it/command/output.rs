@@ -297,6 +297,11 @@ fn failures_before_a_run_are_json_too() {
     check(&["run", "-e", "1", "--json", "--timeout", "soon"], arguments, "invalid value 'soon'");
     check(&["tools", "search", "--json"], arguments, "<WORDS>...");
     check(&["run", "missing.ts", "--json"], arguments, "`missing.ts`: No such file");
+    check(
+        &["run", "return 6 * 7", "--json"],
+        arguments,
+        "`return 6 * 7`; code that is an argument is run with `-e",
+    );
     check(&["run", "-e", "1", "--input", "{", "--json"], arguments, "--input is not JSON");
     check(
         &["run", "-e", "1", "--timeout", "11m", "--json"],
