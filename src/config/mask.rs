@@ -110,5 +110,13 @@ fn without_tokens(path: &str) -> String {
     segments.collect::<Vec<_>>().join("/")
 }
 
+/// Addresses with commas between them, of which none should have a password. The rest of each is as it is written.
+pub(super) fn addresses(text: &str) -> String {
+    let shown = |address: &str| {
+        if address.contains(['@', '?']) { raw_url(address.trim()) } else { address.to_owned() }
+    };
+    text.split(',').map(shown).collect::<Vec<_>>().join(",")
+}
+
 #[cfg(test)]
 mod tests;

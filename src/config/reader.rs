@@ -207,6 +207,7 @@ fn unknown_key_hint(name: &str, known: &[&str]) -> String {
     let other_name = match name {
         "disabled" if known.contains(&"enabled") => Some("write `\"enabled\": false`".to_owned()),
         "timeout" if known.contains(&"timeoutMs") => Some("write `timeoutMs`, in milliseconds".to_owned()),
+        "cmd" if known.contains(&"command") => Some("write `command`".to_owned()),
         "serverUrl" | "httpUrl" if known.contains(&"url") => Some("write `url`".to_owned()),
         _ => None,
     };

@@ -115,6 +115,7 @@ fn cf_183_a_mistake_names_its_key_what_was_expected_and_what_came() {
         ),
         (r#"{"command": "x", "enabled": "yes"}"#, "`.enabled`: expected true or false, found a string"),
         (r#"{"comand": "x"}"#, "`.comand`: unknown key | did you mean `command`?"),
+        (r#"{"cmd": "x"}"#, "`.cmd`: unknown key | write `command`"),
         (r#"{"command": "x", "disabled": true}"#, "`.disabled`: unknown key | write `\"enabled\": false`"),
         (
             r#"{"command": "x", "autoApprove": ["*"]}"#,

@@ -10,6 +10,7 @@
 mod codes;
 mod ending;
 mod fields;
+mod files;
 mod habits;
 mod input;
 mod reach;
@@ -146,9 +147,8 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
     if error.hint.is_some() || error.code != ErrorCode::RuntimeError {
         return;
     }
-    if context.script.language == Language::Python && error.message.contains("[Errno 29]") {
-        // WASI's streams say only that they have failed.
-        error.hint = context.files().last_failure().map(|failure| format!("the write failed: {failure}"));
+    error.hint = files::failed_write(&error.message, context);
+    if error.hint.is_some() {
         return;
     }
     let facts = context.call_facts();
@@ -188,7 +188,8 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
     };
     let is_answer = of_language.as_deref() == Some(ANSWER);
     let of_language = is_answer.then(|| fields::only_field(failure.name, context)).flatten().or(of_language);
-    error.hint = error.hint.take().or(of_language);
+    let of_files = files::granted(failure.name, failure.message, context);
+    error.hint = error.hint.take().or(of_language).or(of_files);
 }
 
 /// Warns, in the output, of what a script that has succeeded did in vain. Call it before the instance is dropped.

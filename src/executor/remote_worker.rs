@@ -211,6 +211,10 @@ async fn connect(
         StatusCode::SWITCHING_PROTOCOLS if response.headers().get(UPGRADE) == Some(&PROTOCOL) => {
             Ok(response.upgrade().await.map_err(unreached)?)
         }
+        StatusCode::UNAUTHORIZED if token_file.is_none() => Err(format!(
+            "`{url}` needs a token: `--remote-token-file`, or `tokenFile` of `isolation`, names its file"
+        )
+        .into()),
         StatusCode::UNAUTHORIZED => Err(format!("`{url}` does not accept the token").into()),
         StatusCode::FORBIDDEN => {
             Err(format!("`{url}` refuses the request: with tenants it needs the token of one").into())

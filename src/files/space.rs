@@ -129,7 +129,6 @@ impl RunFiles {
     }
 
     /// The granted directories, as scripts see them.
-    #[cfg(all(feature = "process", target_os = "linux"))]
     pub(crate) fn granted_directories(&self) -> impl Iterator<Item = (String, Access)> {
         self.mounts.iter().map(|mount| (mount.guest.to_string(), mount.access))
     }

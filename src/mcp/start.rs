@@ -279,6 +279,9 @@ async fn finish(process: &Process, mut drained: JoinHandle<()>) -> ConnectionEnd
 fn not_started(name: &str, config: &StdioTransport, error: &std::io::Error) -> ToolError {
     let command = &config.command;
     let hint = match (error.kind(), &config.cwd) {
+        (std::io::ErrorKind::NotFound, _) if is_command_line(command) => {
+            "; it is the name of one program: its arguments belong into `args`".to_owned()
+        }
         (std::io::ErrorKind::NotFound, Some(cwd)) if command.contains('/') && !command.starts_with('/') => {
             format!("; a relative path is seen from its `cwd`, `{}`", cwd.display())
         }
@@ -294,4 +297,11 @@ fn not_started(name: &str, config: &StdioTransport, error: &std::io::Error) -> T
     };
     let problem = format!("server `{name}` cannot be started: `{command}`: {error}{hint}");
     ToolError::of_server(ServerFailureKind::NotStarted, problem, "")
+}
+
+/// Whether what should be a program is one with arguments, and not a path with a space.
+fn is_command_line(command: &str) -> bool {
+    let mut words = command.split_whitespace();
+    let program = words.next().unwrap_or_default();
+    words.next().is_some() && (!program.contains('/') || std::path::Path::new(program).is_file())
 }

@@ -19,9 +19,10 @@ pub(crate) fn beyond_message(
             at.is_some_and(|(line, _)| is_one_frame(&rest) || is_of_line_of_python(&rest, line));
         (rest, is_location)
     } else {
-        let rest = without_first_lines(stack, name, message);
-        let is_location = at.is_some_and(|(line, _)| is_of_line(rest, line));
-        (without_repeated_cause(rest, message), is_location)
+        let line = at.map(|(line, _)| line);
+        let rest = without_repeated_cause(without_first_lines(stack, name, message), message, line);
+        let is_location = line.is_some_and(|line| is_of_line(&rest, line));
+        (rest, is_location)
     };
     (!rest.is_empty() && !is_location).then_some(rest)
 }
@@ -59,10 +60,11 @@ fn without_first_lines<'a>(stack: &'a str, name: Option<&str>, message: &str) ->
     if is_said { rest.trim_start_matches('\n') } else { stack }
 }
 
-/// A stack of V8 whose last cause does not repeat the end of the message, as in `load failed: no such file`. The frames
-/// of the cause stay.
-fn without_repeated_cause(stack: &str, message: &str) -> String {
+/// A stack of V8 whose last cause does not repeat the end of the message, as in `load failed: no such file`. The kind
+/// and the frames of the cause stay, unless it is a failed call of the line that the error is of, as with `fetch`.
+fn without_repeated_cause(stack: &str, message: &str, line: Option<u32>) -> String {
     const CAUSE: &str = "Caused by: ";
+    const CALL: &str = "McpToolError";
     let Some(at) = stack.rfind(CAUSE).filter(|&at| at == 0 || stack[..at].ends_with('\n')) else {
         return stack.to_owned();
     };
@@ -70,6 +72,10 @@ fn without_repeated_cause(stack: &str, message: &str) -> String {
     let (head, frames) = cause.split_at(cause.find("\n    at ").unwrap_or(cause.len()));
     match head.split_once(": ") {
         Some((kind, said)) if !said.is_empty() && message.ends_with(said) => {
+            let frames_of_call = frames.trim_start_matches('\n');
+            if kind == CALL && line.is_some_and(|line| is_of_line(frames_of_call, line)) {
+                return stack[..at].trim_end().to_owned();
+            }
             format!("{before}{kind}{frames}")
         }
         _ => stack.to_owned(),

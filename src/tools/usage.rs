@@ -41,6 +41,9 @@ const NAMES_OF_A_SCHEMA: usize = 64;
 /// Maximum characters of a tool's name in a line; real ones are shorter.
 const MAX_NAME: usize = 64;
 
+/// What says of a tool that another one should be used.
+pub(crate) const DEPRECATED: &str = "deprecated";
+
 /// How much of a tool a line shows, in characters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Detail {
@@ -233,6 +236,21 @@ pub(crate) fn summary(description: &str, shared: usize, max: usize) -> String {
     let cut = text::start(sentence, max.saturating_sub(1));
     let words = cut.rfind(' ').map_or(cut, |end| &cut[..end]);
     format!("{}…", words.trim_end_matches([',', ';', ':']))
+}
+
+/// What a description says of the tool being deprecated, in at most `max` characters: the first sentence that begins
+/// with the word. `None` if there is none.
+pub(crate) fn deprecation(description: &str, max: usize) -> Option<String> {
+    const MAX_READ: usize = 1_000;
+    let start = text::start(description, MAX_READ);
+    // `[DEPRECATED]` and the like count.
+    let mut sentences = std::iter::once(0)
+        .chain(sentence_ends(start))
+        .map(|at| start[at..].trim_start_matches(|letter: char| !letter.is_alphanumeric()));
+    let is_note = |sentence: &&str| {
+        sentence.get(..DEPRECATED.len()).is_some_and(|word| word.eq_ignore_ascii_case(DEPRECATED))
+    };
+    sentences.find(is_note).map(|sentence| summary(sentence, 0, max))
 }
 
 /// The beginning that at least three and at least half of the descriptions share: whole sentences that do not

@@ -12,6 +12,9 @@ use crate::{diagnostic, output, setup};
 /// The members of the configuration's JSON that are no settings: the text has parts for them, or stderr has them.
 const SHOWN_APART: [&str; 5] = ["mcpServers", "origins", "skipped", "warnings", "files"];
 
+/// The setting whose value is an object, `{calls, perMs}`. Every other object is a group of settings.
+const RATE: &str = "clientRate";
+
 /// Shows the configuration or its schema.
 ///
 /// # Errors
@@ -64,7 +67,7 @@ fn render(config: &Config) -> String {
     let settings = json.as_object().into_iter().flatten();
     for (name, value) in settings.filter(|(name, _)| !SHOWN_APART.contains(&name.as_str())) {
         match value {
-            Value::Object(members) => {
+            Value::Object(members) if name != RATE => {
                 for (member, value) in members {
                     setting(&mut text, config, &format!("{name}.{member}"), value);
                 }

@@ -225,14 +225,17 @@ pub(crate) fn print_stats(result: &ExecuteResult, is_streamed: bool) {
     let streamed = if is_streamed { usage.output_bytes_dropped } else { 0 };
     let shown = (value_bytes + result.printed().len()) as u64 + streamed;
     let fuel = usage.fuel.map(|fuel| format!("; {fuel} units of fuel")).unwrap_or_default();
+    let calls = match usage.tool_calls {
+        1 => "1 tool call".to_owned(),
+        calls => format!("{calls} tool calls"),
+    };
     let refused = match usage.tool_calls_refused {
         0 => String::new(),
         refused => format!(" ({refused} more were refused)"),
     };
     print_note(&format!(
-        "{} tool calls{refused} brought {} bytes; {shown} bytes came out, {} stayed out of the context; \
+        "{calls}{refused} brought {} bytes; {shown} bytes came out, {} stayed out of the context; \
          {:.1?} ({:.1?} CPU){fuel}",
-        usage.tool_calls,
         usage.tool_result_bytes,
         usage.tool_result_bytes.saturating_sub(shown),
         usage.wall_time,

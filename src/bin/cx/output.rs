@@ -5,9 +5,8 @@ use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal as _};
 use std::os::fd::AsFd as _;
 
-use cx::{CancellationToken, Json, LogLevel, Output};
+use cx::{CancellationToken, ExecuteResult, Json, LogLevel, Output};
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::exit::ExitStatus;
 use crate::process;
@@ -86,22 +85,35 @@ pub(crate) fn print_entry(writer: &Writer, entry: &Output, cancel: &Cancellation
     }
 }
 
-/// Prints the script's value: indented on a terminal, compact otherwise.
+/// Prints the script's value: indented on a terminal, compact otherwise. `null`, which a script that returns nothing has,
+/// is printed only where something must be: not on a terminal, and not after the lines that the script has printed, so
+/// that a file with them has nothing else.
 ///
 /// # Errors
 ///
 /// If stdout cannot be written.
-pub(crate) fn print_value(value: &Json) -> Result<(), OutputError> {
-    if !io::stdout().is_terminal() {
+pub(crate) fn print_value(value: &Json, has_printed: bool) -> Result<(), OutputError> {
+    let is_terminal = io::stdout().is_terminal();
+    if (is_terminal || has_printed) && value.text() == "null" {
+        return Ok(());
+    }
+    if !is_terminal {
         return print_line(value.text());
     }
     match value.value() {
-        // For a script that returns nothing, nothing is printed.
-        Some(Value::Null) => Ok(()),
         Some(value) => print_line(&printable(&format!("{value:#}"))),
         // Too many values for an indented form to be readable.
         None => print_line(&printable(value.text())),
     }
+}
+
+/// Whether a run has printed or emitted something that [`print_entry`] writes to stdout.
+pub(crate) fn has_printed(result: &ExecuteResult) -> bool {
+    result.logs.iter().any(|entry| match entry {
+        Output::Log { level, .. } => !matches!(level, LogLevel::Warn | LogLevel::Error),
+        Output::Emit(_) => true,
+        _ => false,
+    })
 }
 
 /// Prints readable lines of a command.

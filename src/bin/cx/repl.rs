@@ -258,7 +258,7 @@ impl ReplSession {
             (Some(table), _) => output::print_text(&table)?,
             // A person reads the text here, so it is printed without quotes.
             (None, Some(text)) => output::print_text(text)?,
-            (None, None) => output::print_value(json)?,
+            (None, None) => output::print_value(json, false)?,
         }
         Ok(())
     }

@@ -21,6 +21,9 @@ use crate::{browser, diagnostic, running, setup, trace};
 /// Maximum characters to which a column of the list is filled up.
 const MAX_COLUMN: usize = 40;
 
+/// Letters of the id of a run.
+const ID_LETTERS: usize = 16;
+
 /// Maximum number of runs that are listed.
 const MAX_LISTED: usize = 10_000;
 
@@ -36,11 +39,49 @@ pub(crate) fn run(arguments: &RunsArguments) -> anyhow::Result<ExitStatus> {
         Some(RunsCommand::List { limit, since, json }) => {
             list(&directory, (*limit).clamp(1, MAX_LISTED), *since, *json)
         }
-        Some(RunsCommand::Show { id, json }) => show(&directory, id, *json),
+        Some(RunsCommand::Show { id, json }) => show(&directory, &meant(&directory, id.as_deref())?, *json),
         Some(RunsCommand::Open { id, traces, no_browser }) => {
-            open_page(&directory, id, traces.as_deref(), !no_browser)
+            open_page(&directory, &meant(&directory, id.as_deref())?, traces.as_deref(), !no_browser)
         }
     }
+}
+
+/// The id of the run that is meant: the given one, the one that begins so, or the latest. What begins no id in the
+/// trail is returned as it is, because a server may have kept a trace of that run.
+///
+/// # Errors
+///
+/// A trail that cannot be read, or has no runs, or several that begin so.
+fn meant(directory: &Path, given: Option<&str>) -> anyhow::Result<String> {
+    if let Some(id) = given.filter(|id| id.len() >= ID_LETTERS) {
+        return Ok(id.to_owned());
+    }
+    let mut found: Vec<String> = Vec::new();
+    each_line(directory, |line| {
+        let Some(id) = line.text_of("run").filter(|_| line.text_of("event") == Some("run.started")) else {
+            return;
+        };
+        match given {
+            None => found = vec![id.to_owned()],
+            Some(beginning) if id.starts_with(beginning) && found.len() < MAX_LISTED => {
+                found.push(id.to_owned());
+            }
+            Some(_) => {}
+        }
+    })?;
+    match (given, found.as_slice()) {
+        (_, [id]) => Ok(id.clone()),
+        (Some(id), []) => Ok(id.to_owned()),
+        (None, _) => bail!("{}", no_runs(directory)),
+        (Some(beginning), several) => {
+            bail!("{} runs begin with `{}`; write more of the id", several.len(), one_line(beginning))
+        }
+    }
+}
+
+fn no_runs(directory: &Path) -> String {
+    let place = one_line(&directory.display().to_string());
+    format!("no runs in the audit trail in {place}; `\"audit\": {{}}` in the configuration switches it on")
 }
 
 /// The lines about the start and the end of a run.
@@ -87,13 +128,11 @@ fn list(
     if is_json {
         print_json(&listed.iter().map(|run| run_json(run)).collect::<Value>().to_string())?;
     } else if listed.is_empty() {
-        let place = one_line(&directory.display().to_string());
         print_text(&if has_runs {
+            let place = one_line(&directory.display().to_string());
             format!("no runs within `--since` in the audit trail in {place}")
         } else {
-            format!(
-                "no runs in the audit trail in {place}; `\"audit\": {{}}` in the configuration switches it on"
-            )
+            no_runs(directory)
         })?;
     } else {
         print_text(&table(&listed))?;

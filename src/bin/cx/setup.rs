@@ -244,6 +244,8 @@ fn tools_with(source: &ToolsSource, is_audited: bool) -> anyhow::Result<Tools> {
         diagnostic::print_warnings(&config.warnings);
     }
     let audit = config.audit.clone().filter(|_| is_audited);
+    // Without a server of that name, saved scripts are listed as one, which is not asked.
+    let has_own = config.servers.iter().any(|server| server.name == SCRIPTS_SERVER);
     let builder = with_audit(builder_for_tools(config), audit.as_ref(), None)?;
     let executor = builder.warm_instances(0).build()?;
     let mut refreshed = Vec::new();
@@ -257,6 +259,7 @@ fn tools_with(source: &ToolsSource, is_audited: bool) -> anyhow::Result<Tools> {
         });
         // Removed before anything is printed in its place.
         drop(line);
+        refreshed.retain(|(server, _)| has_own || server != SCRIPTS_SERVER);
         for (server, result) in &refreshed {
             if let Err(error) = result {
                 let server = one_line(server);

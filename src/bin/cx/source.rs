@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
+use cx::text::{one_line, preview};
 use cx::{Json, Language, SavedScript, ScriptsError};
 
 use crate::args::{RunArguments, ScriptLanguage};
@@ -19,6 +20,9 @@ const MAX_BYTES: usize = 64 << 20;
 
 /// UTF-8's byte order mark.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Maximum characters that a message shows of an argument which is no file.
+const MAX_SHOWN: usize = 60;
 
 /// A script as the arguments name it.
 pub(crate) struct Source {
@@ -126,10 +130,15 @@ fn read_script(path: &Path, asked: Option<ScriptLanguage>) -> anyhow::Result<(St
         let (name, language) = of_no_file("stdin", asked);
         return Ok((read_stdin("the script")?, name, language));
     }
+    let shown = path.display().to_string();
+    if !path.exists() && shown.contains([' ', '\n', '(', ';', '{']) {
+        let shown = one_line(&preview(&shown, MAX_SHOWN));
+        bail!("there is no file `{shown}`; code that is an argument is run with `-e CODE`");
+    }
     let is_python = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("py"));
     let by_name = if is_python { Language::Python } else { Language::TypeScript };
     let language = asked.map_or(by_name, Language::from);
-    Ok((read_file(path, "the script")?, path.display().to_string(), language))
+    Ok((read_file(path, "the script")?, shown, language))
 }
 
 /// The name and the language of a script that does not come from a file.

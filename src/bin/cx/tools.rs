@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use anyhow::{anyhow, bail};
 use cx::text::{one_line, preview};
-use cx::{KnownServer, Tool, ToolError};
+use cx::{Executor, KnownServer, Tool, ToolError};
 use serde_json::Value;
 
 use crate::args::{ToolsCommand, ToolsSource};
@@ -143,6 +143,29 @@ fn layout(rows: &[(String, &str)], columns: Option<usize>) -> String {
     text
 }
 
+/// What to do about a name that is that of no known tool.
+fn unknown_tool_hint(executor: &Executor, name: &str) -> String {
+    for KnownServer { name: server, tools, .. } in executor.known_tools() {
+        let shown = one_line(&server);
+        match name.strip_prefix(server.as_str()) {
+            Some("") => {
+                return format!("`{shown}` is a server: `cx tools list --server {shown}` lists its tools");
+            }
+            Some(rest) if rest.starts_with('.') && tools.is_none() => {
+                return format!("the tools of `{shown}` were not fetched yet, `--refresh` fetches them");
+            }
+            _ => {}
+        }
+    }
+    let near = executor.search_known_tools(name, 3);
+    let near: Vec<String> = near.iter().map(|tool| format!("`{}`", shown_tool(tool))).collect();
+    if near.is_empty() {
+        "see `cx tools list`".to_owned()
+    } else {
+        format!("did you mean {}?", near.join(", "))
+    }
+}
+
 fn show(source: &ToolsSource, name: &str) -> anyhow::Result<ExitStatus> {
     let executor = tools_executor(source)?;
     let tools: Vec<Tool> =
@@ -158,13 +181,7 @@ fn show(source: &ToolsSource, name: &str) -> anyhow::Result<ExitStatus> {
     };
     let found = if let [tool] = matches[..] { Some(tool) } else { written.as_ref() };
     let Some(tool) = found else {
-        let near = executor.search_known_tools(name, 3);
-        let near: Vec<String> = near.iter().map(|tool| format!("`{}`", shown_tool(tool))).collect();
-        let hint = if near.is_empty() {
-            "see `cx tools list`".to_owned()
-        } else {
-            format!("did you mean {}?", near.join(", "))
-        };
+        let hint = unknown_tool_hint(&executor, name);
         return Err(anyhow!("no tool `{name}` is known, by `server.tool` or `mcp__server__tool`; {hint}"));
     };
     if source.json {

@@ -150,9 +150,11 @@ fn trapped(trap: &wasmtime::Error, evidence: &Evidence<'_>) -> ScriptError {
     }
     if trap.downcast_ref::<wasmtime::Trap>() == Some(&wasmtime::Trap::UnreachableCodeReached) {
         // The result of C's `abort`: called by the script, or by CPython after it has printed the
-        // reason.
-        return ScriptError::new(ErrorCode::RuntimeError, "the script aborted its interpreter")
-            .with_hint("`os._exit` and `os.abort` lose the value; end with `return` or the last line");
+        // reason, or by WASI's C library where the only thread would wait for itself.
+        return ScriptError::new(ErrorCode::RuntimeError, "the script aborted its interpreter").with_hint(
+            "`os.abort` does that, and waiting without a timeout for a lock that the script holds itself; end with \
+             `return` or the last line",
+        );
     }
     tracing::debug!(?trap, "a Python script trapped");
     // Only the first line; the others are locations in the interpreter.

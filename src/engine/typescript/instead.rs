@@ -103,6 +103,7 @@ pub(super) fn of_global(name: &str) -> Option<&'static str> {
         "call_mcp_tool" => "in TypeScript it is `callMCPTool`",
         "discover_mcp_tools" => "in TypeScript it is `discoverMCPTools`",
         "get_tool_schema" => "in TypeScript it is `getToolSchema`",
+        "sleep" | "delay" => "`await new Promise((done) => setTimeout(done, 100))` waits for 100 ms",
         "setImmediate" | "requestAnimationFrame" | "requestIdleCallback" => {
             "use setTimeout or queueMicrotask"
         }

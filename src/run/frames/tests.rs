@@ -29,6 +29,23 @@ fn a_stack_of_v8_does_not_repeat_the_message() {
     );
 }
 
+/// `fetch` throws a `TypeError` whose cause is the failed call.
+#[test]
+fn a_call_of_the_same_line_is_no_cause_of_its_own() {
+    let stack = |line: u32, why: &str| {
+        format!(
+            "TypeError: fetch failed: not granted\n    at async script.ts:3:9\nCaused by: McpToolError: {why}\n    \
+             at async script.ts:{line}:9"
+        )
+    };
+    let message = "fetch failed: not granted";
+    check(&stack(3, "not granted"), "TypeError", message, None);
+    let kept = "    at async script.ts:3:9\nCaused by: McpToolError\n    at async script.ts:2:9";
+    check(&stack(2, "not granted"), "TypeError", message, Some(kept));
+    let kept = "    at async script.ts:3:9\nCaused by: McpToolError: other\n    at async script.ts:3:9";
+    check(&stack(3, "other"), "TypeError", message, Some(kept));
+}
+
 #[test]
 fn the_only_frame_is_the_location() {
     check("TypeError: no\n    at script.ts:3:7", "TypeError", "no", None);

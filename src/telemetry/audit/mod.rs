@@ -11,6 +11,7 @@
 mod append;
 mod canonical;
 mod note;
+mod open;
 mod options;
 mod queue;
 mod read;

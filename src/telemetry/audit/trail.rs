@@ -12,6 +12,7 @@ use futures::future::Either;
 use parking_lot::{Condvar, Mutex};
 
 use super::append::Appender;
+use super::open::OpenEffects;
 use super::options::{AuditOptions, AuditStatus};
 use super::queue::{Batch, EntryQueue};
 use super::record::{Entry, name_preview};
@@ -32,6 +33,10 @@ const MAX_WAIT: Duration = Duration::from_secs(5);
 /// failure writing is retried.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// How long the end of a process waits for the ends of calls that were sent. The runs have ended or are cancelled, so
+/// this takes milliseconds; a hung worker must not keep the process.
+const MAX_OPEN: Duration = Duration::from_secs(1);
+
 /// How long the end of a process waits for the last lines.
 const MAX_STOP: Duration = Duration::from_secs(2);
 
@@ -43,6 +48,7 @@ pub struct AuditTrail {
 struct Shared {
     options: AuditOptions,
     queue: EntryQueue,
+    open: OpenEffects,
     status: Mutex<AuditStatus>,
     /// Whether the writer has ended.
     ended: Mutex<bool>,
@@ -70,6 +76,7 @@ impl AuditTrail {
         let shared = Arc::new(Shared {
             options,
             queue: EntryQueue::default(),
+            open: OpenEffects::default(),
             status: Mutex::new(status),
             ended: Mutex::new(false),
             has_ended: Condvar::new(),
@@ -107,13 +114,15 @@ impl AuditTrail {
         self.push(Entry::new(name, vec![("file", path.into()), ("contentSha256", sha256.into())]));
     }
 
-    /// Writes the queued events and the end of the trail, and signs it. Waits for at most two seconds. Later events are
-    /// dropped.
+    /// Writes the queued events and the end of the trail, and signs it. Waits for the ends of calls in flight, for at
+    /// most a second, and then for at most two. Later events are dropped.
     pub fn stop(&self) {
         let shared = &self.shared;
         if *shared.ended.lock() {
             return;
         }
+        // A run's end is reported before those of its calls that were in flight.
+        shared.open.wait(MAX_OPEN);
         shared.queue.push(Entry::new("logger.stopped", Vec::new()));
         shared.queue.close();
         let mut ended = shared.ended.lock();
@@ -146,6 +155,7 @@ impl RunObserver for AuditTrail {
         if !(is_effect && self.shared.options.required) {
             self.push(Entry::of_run(run, event));
         }
+        self.shared.open.count(event);
     }
 
     fn observe_definitions(&self, event: &DefinitionEvent<'_>) {

@@ -26,6 +26,9 @@ use crate::tools::usage::{self, Detail, Notation, ToolNames};
 const MAX_USAGE_TOKENS: usize = 26;
 const MAX_SIGNATURE_TOKENS: usize = 32;
 
+/// Maximum characters of what the line says of a deprecated tool: mostly which other one to use.
+const MAX_DEPRECATION: usize = 48;
+
 /// A tool that a name was resolved to.
 #[derive(Clone)]
 pub(crate) struct ResolvedTool {
@@ -102,10 +105,26 @@ impl ResolvedTool {
     /// How the tool is called in a language and what it does, on one line: see [`usage`].
     pub(crate) fn usage(&self, notation: Notation) -> String {
         let expression = self.expression(notation);
+        if let Some(line) = self.deprecated_usage(notation, &expression) {
+            return line;
+        }
         self.fitting_line(notation, MAX_USAGE_TOKENS, |signature, detail| {
             let summary = if detail.summary == 0 { String::new() } else { self.summary_line(detail.summary) };
             let dash = if summary.is_empty() { "" } else { " - " };
             format!("{expression}{signature}{dash}{summary}")
+        })
+    }
+
+    /// The line about a deprecated tool, which says so whatever else it says; `None` for other tools, and if even one
+    /// word more does not fit.
+    fn deprecated_usage(&self, notation: Notation, expression: &str) -> Option<String> {
+        let description = self.definition().description.as_deref().unwrap_or_default();
+        let sentence = usage::deprecation(description, MAX_DEPRECATION)?;
+        [sentence.as_str(), usage::DEPRECATED].into_iter().find_map(|note| {
+            let line = self.fitting_line(notation, MAX_USAGE_TOKENS, |signature, _| {
+                format!("{expression}{signature} - {note}")
+            });
+            (usage::estimate(&line) <= MAX_USAGE_TOKENS).then_some(line)
         })
     }
 

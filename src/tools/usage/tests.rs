@@ -120,6 +120,25 @@ fn the_first_sentence_without_what_all_tools_say() {
 }
 
 #[test]
+fn a_deprecated_tool_says_so() {
+    for (description, expected) in [
+        (
+            "Reads a file. DEPRECATED: Use read_text_file instead.",
+            Some("DEPRECATED: Use read_text_file instead"),
+        ),
+        ("\nDeprecated compatibility entry point. Use b.", Some("Deprecated compatibility entry point")),
+        ("[DEPRECATED] Use b", Some("DEPRECATED] Use b")),
+        ("Lists deprecated packages", None),
+        ("Depr\u{e9}cated", None),
+        ("", None),
+    ] {
+        assert_eq!(deprecation(description, 48).as_deref(), expected, "{description}");
+    }
+    let far = format!("{}. Deprecated", "x".repeat(2_000));
+    assert_eq!(deprecation(&far, 48), None);
+}
+
+#[test]
 fn names_that_are_no_identifiers_are_in_brackets() {
     let names = ["read_file", "class", "read-file", "a$b", "1"];
     let access = |notation| names.map(|name| access(name, notation)).join(" ");

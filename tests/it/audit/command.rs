@@ -111,6 +111,9 @@ fn a_trail_is_shown_verified_signed_and_exported() {
     );
     assert_eq!(user.prints(&["runs"]), list);
     assert_eq!(user.prints(&["audit", "show", "--run", id]), user.prints(&["runs", "show", id]));
+    // The latest one, and one by the beginning of its id.
+    assert_eq!(user.prints(&["runs", "show"]), user.prints(&["runs", "show", id]));
+    assert_eq!(user.prints(&["runs", "show", &id[..6]]), user.prints(&["runs", "show", id]));
     assert_eq!(user.cx(&["runs", "show", "absent"]).status.code(), Some(2));
     assert_eq!(user.prints(&["audit", "show", "--since", "1h"]), shown);
     // Exports.
@@ -135,6 +138,11 @@ fn a_trail_is_shown_verified_signed_and_exported() {
     assert_eq!(verified_with(user.trail().join("key.pub")), Some(0));
     user.prints(&["run", "--audit", user.home().join("other").to_str().unwrap(), "-e", "return 1"]);
     assert_eq!(verified_with(user.home().join("other/key.pub")), Some(1));
+    // A beginning of several ids.
+    user.prints(&["run", "-e", "return 2"]);
+    let output = user.cx(&["runs", "show", ""]);
+    assert!(text(&output).contains("2 runs begin with ``; write more of the id"), "{}", text(&output));
+    assert!(user.prints(&["runs", "show"]).contains("sourceBytes=8"), "the latest");
     // An edit.
     let before = fs::read_to_string(user.file()).unwrap();
     fs::write(user.file(), before.replacen("\"echo\"", "\"ech0\"", 1)).unwrap();

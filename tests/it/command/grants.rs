@@ -89,3 +89,29 @@ fn requests_of_scripts_use_no_proxy_of_the_environment() {
     }
     assert!(proxy.asked().is_empty(), "{:?}", proxy.asked());
 }
+
+/// A path that is relative to a granted directory is one in `/tmp`, where nothing is.
+#[test]
+fn the_error_of_a_missing_file_names_the_granted_directories() {
+    let home = Home::new();
+    home.write("data/a.txt", "a");
+    let data = home.path("data").canonicalize().unwrap();
+    let hint = format!("a granted directory has the path that it has on the machine: `{}`\n", data.display());
+    for (language, code) in [
+        ("ts", "return await fs.readFile('data/a.txt', 'utf8')"),
+        ("ts", "return await fs.readFile('/data/a.txt', 'utf8')"),
+        ("py", "open('data/a.txt').read()"),
+    ] {
+        let run = |arguments: &[&str]| {
+            let fixed = ["run", "--lang", language, "-e", code];
+            let mut command = home.command(&[&fixed[..], arguments].concat());
+            let output = command.env("XDG_CACHE_HOME", python_cache()).output().unwrap();
+            assert_eq!(output.status.code(), Some(1), "{code}");
+            String::from_utf8_lossy(&output.stderr).into_owned()
+        };
+        let said = run(&["--allow-read", "data", "--allow-write", "data"]);
+        assert!(said.contains(&hint), "{said}");
+        let said = run(&[]);
+        assert!(!said.contains("a granted directory"), "{said}");
+    }
+}

@@ -14,6 +14,8 @@ mod clocks;
 mod completions;
 /// Configuration files as the command finds, trusts and shows them.
 mod config;
+/// The configuration in effect, as it is shown.
+mod config_shown;
 /// What `cx doctor` finds, and the remedies that it names.
 mod doctor;
 /// The demo.

@@ -244,7 +244,26 @@ fn everything_that_is_printed_is_written() {
     // One line that is longer than any queue, and one that ends as lines of CSV do.
     let output =
         output_of(&["run", "-e", "console.log('ä'.repeat(2_000_000)); console.log('a\\r\\nb\\r\\x1b\\r')"]);
-    assert!(text(&output.stdout) == format!("{}\na\r\nb\\u{{d}}\\u{{1b}}\r\nnull\n", "ä".repeat(2_000_000)));
+    assert!(text(&output.stdout) == format!("{}\na\r\nb\\u{{d}}\\u{{1b}}\r\n", "ä".repeat(2_000_000)));
+}
+
+/// A file with the lines that a script prints has no other line, and what parses a value always gets one.
+#[test]
+fn a_null_is_printed_only_where_nothing_else_is() {
+    for (language, source, expected) in [
+        ("ts", "console.log('a,b'); console.log('1,2')", "a,b\n1,2\n"),
+        ("py", "print('a,b')\nrows = 1", "a,b\n"),
+        ("ts", "emit('a'); return null", "a\n"),
+        ("ts", "return null", "null\n"),
+        ("ts", "console.warn('a')", "null\n"),
+        ("ts", "console.log('a'); return 0", "a\n0\n"),
+    ] {
+        let home = tempfile::tempdir().unwrap();
+        let mut command = cx(home.path(), &["run", "--lang", language, "-e", source]);
+        let output = command.env("XDG_CACHE_HOME", crate::support::python_cache()).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        assert_eq!(text(&output.stdout), expected, "{source}");
+    }
 }
 
 #[test]
@@ -276,6 +295,11 @@ fn failures_before_a_run_are_json_too() {
     check(&["run", "-e", "1", "--json", "--timeout", "soon"], arguments, "invalid value 'soon'");
     check(&["tools", "search", "--json"], arguments, "<WORDS>...");
     check(&["run", "missing.ts", "--json"], arguments, "`missing.ts`: No such file");
+    check(
+        &["run", "return 6 * 7", "--json"],
+        arguments,
+        "`return 6 * 7`; code that is an argument is run with `-e",
+    );
     check(&["run", "-e", "1", "--input", "{", "--json"], arguments, "--input is not JSON");
     check(
         &["run", "-e", "1", "--timeout", "11m", "--json"],

@@ -98,6 +98,16 @@ fn v_393_a_list_says_which_servers_failed_and_how() {
     let (_, errors, status) = place.prints(&["tools", "list", "--refresh", "--json"]);
     assert!(status == 1 && errors.contains("`well`"), "{errors}");
     assert_eq!(place.prints(&["tools", "list"]).2, 0);
+    // Saved scripts are in the list, and are no server that is asked.
+    let scripts = place.0.path().join("CONFIG/cx/scripts");
+    std::fs::create_dir_all(&scripts).unwrap();
+    std::fs::write(scripts.join("one.ts"), "return 1").unwrap();
+    let (out, _, status) = place.prints(&["tools", "list", "--refresh"]);
+    assert!(status == 1 && out.contains("scripts.one"), "{out}");
+    // A command line in the place of a program.
+    place.configure(&json!({ "gone": { "command": "no-such-program --flag" } }));
+    let (_, errors, _) = place.prints(&["tools", "list", "--refresh"]);
+    assert!(errors.contains("its arguments belong into `args`"), "{errors}");
 }
 
 /// Threat 396. Each name that a server chose is on one line, with hidden characters written out.
@@ -124,7 +134,11 @@ fn v_396_names_of_tools_forge_no_lines() {
 #[test]
 fn a_tool_is_shown_by_the_names_that_scripts_have() {
     let place = Place::new(&json!({ "odd-one": entry(&["apps"]) }));
+    let (_, said, status) = place.prints(&["tools", "show", "odd-one.show_time"]);
+    assert!(status == 2 && said.contains("of `odd-one` were not fetched yet, `--refresh`"), "{said}");
     assert_eq!(place.prints(&["tools", "list", "--refresh"]).2, 0);
+    let (_, said, status) = place.prints(&["tools", "show", "odd-one"]);
+    assert!(status == 2 && said.contains("`cx tools list --server odd-one` lists its tools"), "{said}");
     let names = [
         "odd-one.show_time",
         "odd-one.showTime",

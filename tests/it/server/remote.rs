@@ -184,6 +184,12 @@ fn what_is_wrong_with_the_server_is_said() {
     let server = lender(&[]);
     std::fs::write(here.path("token"), TOKEN.replace('0', "f")).unwrap();
     said(&format!("http://{}", server.address), "does not accept the token");
+    let mut without = Command::new(env!("CARGO_BIN_EXE_cx"));
+    without.args(["run", "--remote", &format!("http://{}", server.address), "-e", "return 1"]);
+    let output =
+        without.env("HOME", here.directory.path()).current_dir(here.directory.path()).output().unwrap();
+    let all = String::from_utf8_lossy(&output.stderr);
+    assert!(all.contains("needs a token: `--remote-token-file`"), "{all}");
     std::fs::remove_file(here.path("token")).unwrap();
     said(&format!("http://{}", server.address), "cannot be read");
     // The operator's token runs nothing.

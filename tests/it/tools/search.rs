@@ -258,3 +258,15 @@ servers = sorted({tool['server'] for tool in found})
         assert!(tools.0 <= 60 && tools.1 <= 60, "{tools:?}");
     }
 }
+
+/// The line of a deprecated tool says so, also where there is no space for a summary.
+#[tokio::test]
+async fn a_deprecated_tool_is_shown_as_such() {
+    let executor = Executor::builder().dispatcher(recorded_tools()).build().unwrap();
+    let source = "const found = await discoverMCPTools({ server: 'filesystem' });
+        return found.find((tool) => tool.name === 'mcp__filesystem__read_file').usage";
+    let usage = value(&executor, source, Value::Null).await;
+    let usage = usage.as_str().unwrap();
+    assert!(usage.starts_with("tools.filesystem.read_file({"), "{usage}");
+    assert!(usage.ends_with(" - DEPRECATED: Use read_text_file instead"), "{usage}");
+}

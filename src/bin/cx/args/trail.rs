@@ -125,8 +125,8 @@ pub(crate) enum RunsCommand {
     },
     /// Show what a run did
     Show {
-        /// The run's id, as `cx runs list` prints it
-        id: String,
+        /// The run's id as `cx runs list` prints it, or its beginning [default: the latest run]
+        id: Option<String>,
 
         /// Print JSON
         #[arg(long)]
@@ -137,8 +137,8 @@ pub(crate) enum RunsCommand {
     /// The trace that `cx serve --traces` has kept, with source and output, else what the audit trail knows.
     /// Prints the name of the page's file.
     Open {
-        /// The run's id, as `cx runs list` prints it
-        id: String,
+        /// The run's id as `cx runs list` prints it, or its beginning [default: the latest run]
+        id: Option<String>,
 
         /// Look for the trace in this directory too [default: those of running servers]
         #[arg(long, value_name = "DIR")]

@@ -33,6 +33,7 @@ fn globals_of_other_runtimes_have_a_replacement() {
         ("fetch", "--allow-net"),
         ("location", "or declare the variable"),
         ("prompt", "or declare the variable"),
+        ("sleep", "setTimeout(done, 100)"),
     ] {
         let hint = of_global(name).unwrap();
         assert!(hint.contains(expected), "{name}: {hint}");

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::run::observer::{ModelAnswered, ModelSending};
 use crate::telemetry::audit::append::{SECRET_KEY, date, write_checkpoint};
 use crate::telemetry::audit::verify::{Verification, VerifyOptions, verify};
 
@@ -361,14 +362,8 @@ fn events_are_queued_in_the_memory_of_earlier_ones() {
     assert!((1_000..10_000).contains(&burst), "{burst}");
 }
 
-/// Of a request to a language model there are hashes, and no text.
-#[test]
-fn requests_to_models_are_hashed() {
-    use crate::run::observer::{ModelAnswered, ModelSending};
-
-    let place = Place::new();
-    let trail = AuditTrail::start(place.options()).unwrap();
-    let run = Arc::new(ObservedRun {
+fn observed_run() -> Arc<ObservedRun> {
+    Arc::new(ObservedRun {
         id: "r".to_owned(),
         script: "script.ts".to_owned(),
         language: Some(crate::run::script::Language::TypeScript),
@@ -377,32 +372,42 @@ fn requests_to_models_are_hashed() {
         trace: None,
         is_dry_run: false,
         started: std::time::Instant::now(),
-    });
-    trail.observe(
-        &run,
-        &RunEvent::ModelSending(ModelSending {
-            request: 1,
-            provider: "fake",
-            model: Some("small"),
-            messages: "[\"a secret question\"]",
-            system_prompt: Some("be brief"),
-            is_stream: false,
-        }),
-    );
-    trail.observe(
-        &run,
-        &RunEvent::ModelAnswered(ModelAnswered {
-            request: 1,
-            provider: "fake",
-            model: Some("small-1"),
-            result: Ok(Some("a secret answer")),
-            input_tokens: Some(5),
-            output_tokens: Some(7),
-            finish_reason: Some("stop"),
-            violations: &["email"],
-            duration: Duration::from_millis(3),
-        }),
-    );
+    })
+}
+
+fn question() -> RunEvent<'static> {
+    RunEvent::ModelSending(ModelSending {
+        request: 1,
+        provider: "fake",
+        model: Some("small"),
+        messages: "[\"a secret question\"]",
+        system_prompt: Some("be brief"),
+        is_stream: false,
+    })
+}
+
+fn answer() -> RunEvent<'static> {
+    RunEvent::ModelAnswered(ModelAnswered {
+        request: 1,
+        provider: "fake",
+        model: Some("small-1"),
+        result: Ok(Some("a secret answer")),
+        input_tokens: Some(5),
+        output_tokens: Some(7),
+        finish_reason: Some("stop"),
+        violations: &["email"],
+        duration: Duration::from_millis(3),
+    })
+}
+
+/// Of a request to a language model there are hashes, and no text.
+#[test]
+fn requests_to_models_are_hashed() {
+    let place = Place::new();
+    let trail = AuditTrail::start(place.options()).unwrap();
+    let run = observed_run();
+    trail.observe(&run, &question());
+    trail.observe(&run, &answer());
     trail.stop();
     let lines = place.lines();
     assert!(lines.iter().all(|line| !line.contains("secret")), "{lines:?}");
@@ -413,4 +418,25 @@ fn requests_to_models_are_hashed() {
     assert_eq!(will["systemPromptSha256"], sha256(b"be brief"));
     assert_eq!((&did["inputTokens"], &did["violations"]), (&json!(5), &json!(["email"])));
     assert_eq!(did["answerSha256"], sha256(b"a secret answer"));
+}
+
+/// The ends of calls that were in flight when their run ended are reported after its end, and are in the trail.
+#[test]
+fn the_end_of_a_trail_waits_for_what_was_sent() {
+    let place = Place::new();
+    let trail = AuditTrail::start(place.options()).unwrap();
+    let run = observed_run();
+    trail.observe(&run, &question());
+    std::thread::scope(|scope| {
+        scope.spawn(|| trail.stop());
+        eventually(|| trail.shared.open.is_awaited());
+        trail.observe(&run, &answer());
+    });
+    assert_eq!(trail.status().dropped, 0);
+    let lines = place.lines();
+    let events: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let names: Vec<&str> = events.iter().filter_map(|event| event["event"].as_str()).collect();
+    let written = names.into_iter().filter(|name| *name != "checkpoint").collect::<Vec<_>>();
+    assert_eq!(written, ["logger.started", "model.will", "model.did", "logger.stopped"]);
+    assert!(place.verify().is_ok());
 }
