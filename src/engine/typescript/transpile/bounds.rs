@@ -53,16 +53,30 @@ pub(super) fn check(source: &str) -> Result<(), SourceRefusal> {
 
 /// Returns the maximum weight of a path through the tree of `source`, in any of its readings.
 pub(super) fn weight(source: &str) -> Result<u32, SourceRefusal> {
+    let mut heaviest = 0;
+    follow(source, |reading| heaviest = heaviest.max(reading.heaviest))?;
+    Ok(heaviest)
+}
+
+/// Returns how many bytes swc may read for `source`, including repeated reads, in any of its readings.
+#[cfg(any(test, fuzzing))]
+pub(super) fn work(source: &str) -> Result<u64, SourceRefusal> {
+    let mut work = 0;
+    follow(source, |reading| work = work.max(reading.work))?;
+    Ok(work)
+}
+
+/// Calls `ended` with each reading of `source`, at its end.
+fn follow<'a>(source: &'a str, mut ended: impl FnMut(&Scanner<'a>)) -> Result<(), SourceRefusal> {
     let mut readings = Readings {
         left: MAX_READINGS,
         nested: MAX_NESTED,
         bytes: MAX_REREAD,
         pending: vec![Scanner::new(source)],
     };
-    let mut heaviest = 0;
     while let Some(mut scanner) = readings.pending.pop() {
         scanner.run(&mut readings, Stop::AtEnd)?;
-        heaviest = heaviest.max(scanner.heaviest);
+        ended(&scanner);
     }
-    Ok(heaviest)
+    Ok(())
 }
