@@ -327,7 +327,7 @@ fn v_663_types_that_swc_reads_ahead_are_counted() {
 }
 
 /// swc tries what follows as the constraint of an inferred type, and reads it again if a `?` follows or if it has a
-/// mistake: 24 levels in 500 bytes take a minute, and each more doubles that.
+/// mistake: 20 levels take a second, and each more doubles that.
 #[test]
 fn v_689_constraints_of_inferred_types_are_counted() {
     for (before, open, close) in [
