@@ -8,7 +8,8 @@
 //! visitors recurse over it.
 //!
 //! The same scan bounds time, because swc takes exponential time on a few constructs: see
-//! [`limits::MAX_WORK`].
+//! [`limits::MAX_WORK`]. Which these are is not known from a list: the fuzz target `nestings` holds
+//! the work that is counted here against the time that swc takes for what a grammar allows.
 //!
 //! swc's feature `stacker` grows the stack instead, where a function asks for it: one function of
 //! the parser and some passes do, but neither the printer nor the destructor. Nor does it bound
