@@ -110,7 +110,7 @@ pub(crate) fn bounds(data: &[u8]) {
 
 /// CPU time that any source may take. What is read again and not counted doubles with each level, so this may be many
 /// times what an unoptimized build needs.
-const LEAST: Duration = Duration::from_millis(150);
+const LEAST: Duration = Duration::from_millis(250);
 
 /// CPU time of the parser for each byte of work that the scanner counts: several times what a slow build needs.
 #[cfg(test)]
