@@ -291,7 +291,7 @@ pub(crate) const RULES: &[Rule] = &[
     (T, "A&", T, ""),
     (T, "asserts a is ", T, ""),
     (T, "a is ", T, ""),
-    (T, "(a:|T|,b=", E, ")=>c"),
+    (T, "(a:A,b=", E, ")=>c"),
     (T, "(a,", P, ")=>c"),
     (T, "(a,", P, ")"),
     (T, "-1|", T, ""),
