@@ -224,7 +224,7 @@ fixtures: v8
 ## Run each fuzz target for FUZZ_SECONDS, from its seeds and from what earlier runs found. Needs a nightly toolchain and
 ## `cargo install cargo-fuzz`. A short form of each is part of `test`.
 FUZZ_SECONDS ?= 600
-FUZZ_TARGETS ?= transpile program bounds lines client_lines server_lines events challenges config schema arguments trace_context image restore
+FUZZ_TARGETS ?= transpile program bounds nestings lines client_lines server_lines events challenges config schema arguments trace_context image restore
 
 fuzz: export CARGO_TARGET_DIR = $(CACHE)/fuzz-target
 fuzz:

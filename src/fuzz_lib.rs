@@ -84,6 +84,7 @@ pub mod targets {
         ("transpile", crate::engine::typescript::transpile::fuzzing::text),
         ("program", crate::engine::typescript::transpile::fuzzing::program),
         ("bounds", crate::engine::typescript::transpile::fuzzing::bounds),
+        ("nestings", crate::engine::typescript::transpile::fuzzing::nestings),
         ("lines", crate::fuzzing::lines::lines),
         ("client_lines", crate::server::stdio::fuzzing::client_lines),
         ("server_lines", crate::mcp::fuzz_server_lines),

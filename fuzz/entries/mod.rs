@@ -5,7 +5,9 @@
 
 #[cfg_attr(test, expect(unreachable_pub, reason = "the measurements in `fuzz/examples` use them"))]
 pub mod constructs;
+mod grammar;
 pub(crate) mod lines;
+pub(crate) mod nestings;
 
 /// Runs `target` over its seeds and over `mutations` of them, the same ones each time, or over as many as
 /// `CX_FUZZ_MUTATIONS` says.

@@ -1,5 +1,7 @@
 //! Targets of the transpiler.
 
+use std::time::Duration;
+
 use arbitrary::{Arbitrary as _, Result, Unstructured};
 use swc_common::BytePos;
 use swc_ecma_ast::{EsVersion, Expr, Pat, Stmt, TsType};
@@ -8,6 +10,7 @@ use swc_ecma_parser::{EsSyntax, Parser, StringInput, Syntax};
 use swc_ecma_visit::{Visit, VisitWith};
 
 use super::{STACK_BYTES, TranspileErrorKind, bounds, parse, transpile};
+use crate::fuzzing::nestings::{Nesting, generate as generate_nesting};
 
 /// Largest source of a target: passes that double their work are refused well below.
 const MAX_BYTES: usize = 1 << 20;
@@ -103,6 +106,68 @@ pub(crate) fn bounds(data: &[u8]) {
             height.highest
         );
     });
+}
+
+/// CPU time that any source may take. What is read again and not counted doubles with each level, so this may be many
+/// times what an unoptimized build needs.
+const LEAST: Duration = Duration::from_millis(250);
+
+/// CPU time of the parser for each byte of work that the scanner counts: several times what a slow build needs.
+#[cfg(test)]
+const PARSED: Duration = Duration::from_micros(5);
+
+/// The same for all of `transpile`, which may repair a source and parse it again dozens of times.
+const TRANSPILED: Duration = Duration::from_micros(100);
+
+/// Few levels are added at a time, so that what doubles with each is noticed while it still ends.
+const LEVELS: &[usize] = &[4, 7, 10, 12, 14, 16, 18, 20, 22, 24, 28, 34, 42, 60, 100, 200, 400, 900];
+
+/// Largest work of a source that is read: as much as 64 KB without nesting.
+const MAX_COUNTED: u64 = 64 << 10;
+
+/// The scanner of `bounds` against the time of swc: no nesting that it lets pass takes much longer than it counted.
+pub(crate) fn nestings(data: &[u8]) {
+    let Ok(nesting) = generate_nesting(&mut Unstructured::new(data)) else { return };
+    on_large_stack(|| {
+        climb(&nesting, LEVELS, MAX_COUNTED, TRANSPILED, |source| {
+            drop(transpile(source, MAX_BYTES, &|| false));
+        });
+    });
+}
+
+/// Reads sources of more and more levels, until the scanner counts more than `max_work`. Panics if one takes longer
+/// than its work allows.
+fn climb(nesting: &Nesting, levels: &[usize], max_work: u64, per_byte: Duration, read: impl Fn(&str)) {
+    for levels in levels {
+        let source = nesting.source(*levels);
+        let counted =
+            bounds::work(&source).ok().filter(|work| *work <= max_work && source.len() <= MAX_BYTES);
+        let Some(work) = counted else { return };
+        let time = cpu_time(|| read(&source));
+        let allowed = LEAST + per_byte * u32::try_from(work).unwrap_or(u32::MAX);
+        assert!(time < allowed, "{levels} levels of {nesting:?}: {time:?} for {work} bytes of work");
+    }
+}
+
+/// The CPU time that `task` takes on this thread.
+#[cfg(test)]
+fn cpu_time(task: impl FnOnce()) -> Duration {
+    let meter = crate::engine::watchdog::CpuMeter::start();
+    task();
+    meter.elapsed()
+}
+
+/// The CPU time that `task` takes on this thread. The crate of the targets does not have the product's meter.
+#[cfg(not(test))]
+fn cpu_time(task: impl FnOnce()) -> Duration {
+    let now = || {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        let (seconds, nanoseconds) = (u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec));
+        Duration::new(seconds.unwrap_or(0), nanoseconds.unwrap_or(0))
+    };
+    let before = now();
+    task();
+    now().saturating_sub(before)
 }
 
 /// Levels of a tree that the scanner does not weigh: the statement, its declaration, its first operand.
@@ -334,7 +399,9 @@ pub(crate) fn compiled(source: &str) -> std::result::Result<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::parse;
     use crate::fuzzing::constructs::{NESTS, PAYLOADS, SEQUENCES, TRIGGERS, nested, sequence};
+    use crate::fuzzing::nestings::pairs;
     use crate::fuzzing::smoke;
 
     #[test]
@@ -350,6 +417,34 @@ mod tests {
     #[test]
     fn v_303_the_scanner_never_weighs_less_than_the_tree() {
         smoke("bounds", 3_000, super::bounds);
+    }
+
+    #[test]
+    fn v_690_generated_nestings() {
+        smoke("nestings", 300, super::nestings);
+    }
+
+    /// Each level doubles what is read again: what takes 50 ns takes 0.4 seconds with the last of these, and what more
+    /// than doubles is noticed before.
+    const LEVELS: &[usize] = &[10, 16, 23];
+
+    /// What is not counted at all has less work than this with the last of these levels. What is counted wrong is found
+    /// by the target, which reads longer sources.
+    const MAX_COUNTED: u64 = 4 << 10;
+
+    /// Only the parser reads again what it has read, so no pass is needed.
+    #[test]
+    fn v_690_every_two_constructs_nested_in_each_other() {
+        let pairs = pairs();
+        assert!(pairs.len() > 20_000, "only {} pairs", pairs.len());
+        super::on_large_stack(|| {
+            for nesting in &pairs {
+                super::climb(nesting, LEVELS, MAX_COUNTED, super::PARSED, |source| {
+                    // swc's own assertions, which this build has, fail for some sources.
+                    drop(std::panic::catch_unwind(|| parse::tree(source)));
+                });
+            }
+        });
     }
 
     #[test]

@@ -8,7 +8,8 @@
 //! visitors recurse over it.
 //!
 //! The same scan bounds time, because swc takes exponential time on a few constructs: see
-//! [`limits::MAX_WORK`].
+//! [`limits::MAX_WORK`]. Which these are is not known from a list: the fuzz target `nestings` holds
+//! the work that is counted here against the time that swc takes for what a grammar allows.
 //!
 //! swc's feature `stacker` grows the stack instead, where a function asks for it: one function of
 //! the parser and some passes do, but neither the printer nor the destructor. Nor does it bound
@@ -53,16 +54,30 @@ pub(super) fn check(source: &str) -> Result<(), SourceRefusal> {
 
 /// Returns the maximum weight of a path through the tree of `source`, in any of its readings.
 pub(super) fn weight(source: &str) -> Result<u32, SourceRefusal> {
+    let mut heaviest = 0;
+    follow(source, |reading| heaviest = heaviest.max(reading.heaviest))?;
+    Ok(heaviest)
+}
+
+/// Returns how many bytes swc may read for `source`, including repeated reads, in any of its readings.
+#[cfg(any(test, fuzzing))]
+pub(super) fn work(source: &str) -> Result<u64, SourceRefusal> {
+    let mut work = 0;
+    follow(source, |reading| work = work.max(reading.work))?;
+    Ok(work)
+}
+
+/// Calls `ended` with each reading of `source`, at its end.
+fn follow<'a>(source: &'a str, mut ended: impl FnMut(&Scanner<'a>)) -> Result<(), SourceRefusal> {
     let mut readings = Readings {
         left: MAX_READINGS,
         nested: MAX_NESTED,
         bytes: MAX_REREAD,
         pending: vec![Scanner::new(source)],
     };
-    let mut heaviest = 0;
     while let Some(mut scanner) = readings.pending.pop() {
         scanner.run(&mut readings, Stop::AtEnd)?;
-        heaviest = heaviest.max(scanner.heaviest);
+        ended(&scanner);
     }
-    Ok(heaviest)
+    Ok(())
 }

@@ -86,6 +86,7 @@ impl<'a> Scanner<'a> {
             self.before_parameter |= other.before_parameter;
             self.after_parameters |= other.after_parameters;
             self.after_accessor |= other.after_accessor;
+            self.after_infer |= other.after_infer;
         }
         agrees
     }

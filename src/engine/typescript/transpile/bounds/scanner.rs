@@ -68,6 +68,9 @@ pub(super) struct Scanner<'a> {
     /// Whether the previous token is `get` or `set`: swc reads what follows as an accessor of an object type, and again
     /// if it is none.
     pub(super) after_accessor: bool,
+    /// Whether only words have followed the last word `infer`: swc tries the type after an `extends` that comes next as a
+    /// constraint, and reads it again if it is none.
+    pub(super) after_infer: bool,
     /// Bytes that swc reads, including repeated reads, and the offset up to which they are counted.
     pub(super) work: u64,
     pub(super) counted: usize,
@@ -95,6 +98,7 @@ impl<'a> Scanner<'a> {
             before_parameter: false,
             after_parameters: false,
             after_accessor: false,
+            after_infer: false,
             work: 0,
             counted: 0,
             previous: Previous::Operator,
@@ -188,6 +192,7 @@ impl<'a> Scanner<'a> {
         self.before_parameter = false;
         self.after_parameters = false;
         self.after_accessor = false;
+        self.after_infer = false;
         // For every `<` after an operand swc tries to parse type arguments until that fails. An
         // initializer in an enum is visited again for each enum around it.
         let mut times = u64::from(1 + TRIED * (self.outer_angles + self.frame.angles));
@@ -300,8 +305,10 @@ impl<'a> Scanner<'a> {
             _ if class == Word::Head => self.frame.scopes += 1,
             _ => {}
         }
+        let (before_parameter, after_infer) = (self.before_parameter, self.after_infer);
+        let constrains = after_infer && words::may_be(word, b"extends");
+        self.frame.doublings += u32::from(constrains);
         self.at += length;
-        let before_parameter = self.before_parameter;
         self.after(match class {
             Word::Operand => Previous::Operand,
             Word::Prefix => Previous::Prefix,
@@ -311,7 +318,8 @@ impl<'a> Scanner<'a> {
         self.after_word = true;
         self.before_object = !named && words::precedes_object(word);
         self.before_parameter = before_parameter;
-        self.after_accessor = words::may_be_accessor(word);
+        self.after_accessor = words::may_be(word, b"get") || words::may_be(word, b"set");
+        self.after_infer = words::may_be(word, b"infer") || (after_infer && !constrains);
         Ok(())
     }
 
@@ -332,8 +340,10 @@ impl<'a> Scanner<'a> {
             self.at += rest
                 .find(|next: char| !(next.is_alphanumeric() || next == '_' || next == '$'))
                 .unwrap_or(rest.len());
+            let after_infer = self.after_infer;
             self.after(Previous::Operand);
             self.after_word = true;
+            self.after_infer = after_infer;
         } else {
             self.at += character.len_utf8();
             // A name may begin with `℘`.

@@ -54,7 +54,7 @@ pub(super) fn precedes_object(word: &[u8]) -> bool {
     matches!(word, b"return" | b"throw" | b"let" | b"const" | b"var" | b"default")
 }
 
-/// Returns whether a word may be `get` or `set`.
-pub(super) fn may_be_accessor(word: &[u8]) -> bool {
-    matches!(word, b"get" | b"set") || word.contains(&b'\\')
+/// Returns whether a word may be `name`, which can be written with escapes.
+pub(super) fn may_be(word: &[u8], name: &[u8]) -> bool {
+    word == name || word.contains(&b'\\')
 }

@@ -325,3 +325,33 @@ fn v_663_types_that_swc_reads_ahead_are_counted() {
         assert_eq!(bounds::check(&written.repeat(1_000)), Ok(()), "{written}");
     }
 }
+
+/// swc tries what follows as the constraint of an inferred type, and reads it again if a `?` follows or if it has a
+/// mistake: 20 levels take a second, and each more doubles that.
+#[test]
+fn v_689_constraints_of_inferred_types_are_counted() {
+    for (before, open, close) in [
+        ("type X=", "A extends [infer B extends ", "?c:d]?e:f"),
+        ("type X=", "A extends [infer B extends (a)=>", "?c:d]?e:f"),
+        ("type X=", "infer A extends [...a:", ""),
+        ("let x:", "infer A extends (", ") in b"),
+        ("x=", "(...a:infer A extends ", ")=1"),
+        ("type X=", "infer\n// =\nA/*=*/extends (", ") in b"),
+        ("type X=", "infer ä extends (", ") in b"),
+        ("type X=", "infer \u{2118} extends (", ") in b"),
+        ("type X=", "inf\\u{65}r A extends (", ") in b"),
+        ("type X=", "infer A \\u0065xtends (", ") in b"),
+    ] {
+        let source = |levels| format!("{before}{}a{}", open.repeat(levels), close.repeat(levels));
+        too_much_work(&source(20));
+        let few = run(&source(2)).map_err(|error| error.kind);
+        assert!(!matches!(few, Err(TranspileErrorKind::Transpile)), "{open}: {few:?}");
+    }
+    for written in [
+        "type A<T> = T extends [infer B extends string, infer C extends number, ...infer D extends any[]] ? D : E;\n",
+        "type A<T> = T extends `${infer B extends number}.${infer C extends number}` ? [B, C] : never;\n",
+        "type A<T> = T extends (infer B)[] ? B : T extends Promise<infer C> ? C : T extends D<infer E> ? E : F;\n",
+    ] {
+        assert_eq!(bounds::check(&written.repeat(1_000)), Ok(()), "{written}");
+    }
+}
