@@ -15,6 +15,7 @@ mod input;
 mod reach;
 mod slips;
 mod source;
+mod stalled;
 mod strict;
 
 use self::ending::has_no_data;
@@ -143,6 +144,7 @@ const NOT_AWAITED: &str = "the script ended before all of its calls were answere
 /// did not await.
 pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
     let Outcome::Failed(error) = outcome else { return };
+    error.hint = stalled::hint(error, &context.script.source).or(error.hint.take());
     if error.hint.is_some() || error.code != ErrorCode::RuntimeError {
         return;
     }
