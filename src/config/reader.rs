@@ -9,6 +9,7 @@ use super::amounts;
 use super::document::{Content, Member, Node};
 use super::error::{Finding, FindingKind, Key};
 use super::expand::{Text, without_nul};
+use crate::durations;
 use crate::text;
 
 /// A node with the path to it.
@@ -117,7 +118,7 @@ impl<'a> At<'a> {
 
     /// A number of milliseconds, at least 1.
     pub(super) fn milliseconds(&self, max: Duration) -> Result<Duration, Finding> {
-        let max = u64::try_from(max.as_millis()).unwrap_or(u64::MAX);
+        let max = durations::milliseconds(max);
         self.number(1, max, "milliseconds").map(Duration::from_millis)
     }
 }
