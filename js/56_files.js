@@ -105,8 +105,8 @@ function makeBytes(text) {
   return bytes;
 }
 
-// The bytes of a buffer or of a view, which are not copied; undefined for anything else. The properties are V8's: a script
-// can give the view others, and V8 would make bytes of an array-like of any length without an end that can be forced.
+// The bytes of a buffer or of a view, which are not copied; undefined for anything else. The properties are V8's: a
+// script can give a view others, and of an array-like of any length V8 would make bytes in a loop that nothing stops.
 export function viewOf(data) {
   if (!ArrayBufferIsView(data)) {
     return core.isArrayBuffer(data) ? new Uint8Array(data) : undefined;

@@ -37,8 +37,8 @@ impl Executor {
 
     /// Requests the tool lists of the servers of which none is known, or a [partial one](KnownServer::is_partial), as
     /// [`refresh_tools`] does.
-    /// Returns the names and results of those that were asked, or an error for each server if none could be. Dropping the
-    /// future ends the wait only.
+    /// Returns the names and results of those that were asked, or an error for each server if none could be. Dropping
+    /// the future ends the wait only.
     ///
     /// [`refresh_tools`]: Self::refresh_tools
     pub async fn fetch_missing_tools(&self) -> Vec<(String, Result<(), ToolError>)> {
@@ -224,7 +224,8 @@ impl Executor {
     }
 }
 
-/// The results of a task that asks servers. If it has none, each server has failed: an empty list would read as success.
+/// The results of a task that asks servers. If it has none, each server has failed: an empty list would read as
+/// success.
 fn asked_or_failed(catalog: &Catalog, task: Result<Result<Asked, ToolError>, JoinError>) -> Asked {
     let ended = |_lost| {
         let message = "the servers were not asked for their tools, because the executor's runtime has ended";
