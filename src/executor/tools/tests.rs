@@ -43,7 +43,7 @@ fn failures(asked: Asked) -> Vec<(String, ToolErrorCode, String)> {
 
 #[tokio::test]
 async fn servers_whose_state_panics_have_failed() {
-    let executor = Executor::builder().dispatcher(BadServers).build().unwrap();
+    let executor = Executor::builder().languages([]).dispatcher(BadServers).build().unwrap();
     let failed =
         |name: &str, what: &str| (name.to_owned(), ToolErrorCode::ToolError, format!("{what} has panicked"));
     let refreshed = failures(executor.refresh_tools().await);
@@ -57,7 +57,7 @@ async fn servers_whose_state_panics_have_failed() {
 fn servers_have_failed_if_the_runtime_has_ended() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let same = |input: Value| async move { Ok::<_, String>(input) };
-    let builder = Executor::builder().runtime(runtime.handle().clone());
+    let builder = Executor::builder().languages([]).runtime(runtime.handle().clone());
     let executor = builder.tool("math.same", json!({ "type": "object" }), same).build().unwrap();
     runtime.shutdown_background();
     for asked in
