@@ -10,6 +10,9 @@ import { query } from "ext:cx/50_tools.js";
 const {
   ArrayBufferIsView,
   ArrayPrototypePush,
+  DataViewPrototypeGetBuffer,
+  DataViewPrototypeGetByteLength,
+  DataViewPrototypeGetByteOffset,
   Date,
   Error,
   ObjectDefineProperty,
@@ -20,6 +23,10 @@ const {
   StringPrototypeStartsWith,
   StringPrototypeToLowerCase,
   SymbolFor,
+  TypedArrayPrototypeGetBuffer,
+  TypedArrayPrototypeGetByteLength,
+  TypedArrayPrototypeGetByteOffset,
+  TypedArrayPrototypeGetSymbolToStringTag,
   TypeError,
   Uint8Array,
   decodeURIComponent,
@@ -98,12 +105,23 @@ function makeBytes(text) {
   return bytes;
 }
 
-// The bytes of a buffer or of a view, which are not copied; undefined for anything else.
+// The bytes of a buffer or of a view, which are not copied; undefined for anything else. The properties are V8's: a
+// script can give a view others, and of an array-like of any length V8 would make bytes in a loop that nothing stops.
 export function viewOf(data) {
-  if (ArrayBufferIsView(data)) {
-    return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  if (!ArrayBufferIsView(data)) {
+    return core.isArrayBuffer(data) ? new Uint8Array(data) : undefined;
   }
-  return core.isArrayBuffer(data) ? new Uint8Array(data) : undefined;
+  return TypedArrayPrototypeGetSymbolToStringTag(data) === undefined
+    ? new Uint8Array(
+      DataViewPrototypeGetBuffer(data),
+      DataViewPrototypeGetByteOffset(data),
+      DataViewPrototypeGetByteLength(data),
+    )
+    : new Uint8Array(
+      TypedArrayPrototypeGetBuffer(data),
+      TypedArrayPrototypeGetByteOffset(data),
+      TypedArrayPrototypeGetByteLength(data),
+    );
 }
 
 function contentOf(data) {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::limits::LIMIT_KEYS;
 use super::mask;
 use super::resolved::{Config, ConfigOrigin};
-use crate::durations::milliseconds;
+use crate::durations::{microseconds, milliseconds};
 use crate::llm::{LlmAccess, LlmOptions};
 use crate::mcp::{HttpKind, McpServer, McpTransport};
 use crate::rate::RateLimit;
@@ -190,10 +190,6 @@ fn lists(lists: &[Vec<String>]) -> Value {
 
 fn masked<'a>(names: impl Iterator<Item = &'a String>) -> Map<String, Value> {
     names.map(|name| (name.clone(), mask::MASK.into())).collect()
-}
-
-fn microseconds(time: std::time::Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 fn rate(limit: RateLimit) -> Value {

@@ -16,6 +16,7 @@ mod input;
 mod reach;
 mod slips;
 mod source;
+mod stalled;
 mod strict;
 
 use self::ending::has_no_data;
@@ -144,6 +145,7 @@ const NOT_AWAITED: &str = "the script ended before all of its calls were answere
 /// did not await.
 pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
     let Outcome::Failed(error) = outcome else { return };
+    error.hint = stalled::hint(error, &context.script.source).or(error.hint.take());
     if error.hint.is_some() || error.code != ErrorCode::RuntimeError {
         return;
     }
@@ -194,8 +196,8 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
 
 /// Warns, in the output, of what a script that has succeeded did in vain. Call it before the instance is dropped.
 ///
-/// - Its value is null or empty because it took an answer for an envelope: `return r.structuredContent` is no error, and
-///   neither is `return r.content[0].text` where `content` is a text. A script that prints has its result in the output.
+/// - Its value is null or empty because it took an answer for an envelope: `return r.structuredContent` is no error,
+///   nor is `return r.content[0].text` where `content` is a text. A script that prints has its result in the output.
 /// - It reads a field by another form of its name than the one that a tool has returned, or of an input that is a text.
 /// - Calls have no answer, because nothing awaits them: `list.forEach(async (x) => await tools.a.b(x))` is no error. A
 ///   script that catches the error of `Promise.all` leaves the other calls on purpose. In Python tasks are awaited or

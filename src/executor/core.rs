@@ -1,11 +1,14 @@
 //! The executor: what all of its runs share, from its start to its end.
 
 use std::fmt;
+use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::admission::{Admission, RunStats};
@@ -37,6 +40,10 @@ use crate::tools::{Elicitor, SavedScript};
 
 /// Maximum characters of a name that an error shows.
 const MAX_SHOWN_NAME: usize = 60;
+
+/// How long [`Executor::close`] waits for each of its last changes of files: a file system can hang. A change waits two
+/// seconds for the lock of another process.
+const MAX_LAST_WORK: Duration = Duration::from_secs(3);
 
 /// Runs scripts. Cheap to clone; all clones share the engines, the connections and the limits.
 ///
@@ -285,18 +292,35 @@ impl Executor {
         let servers = self.servers();
         servers.shutdown().await;
         let catalog = Arc::clone(&servers.tools.catalog);
-        match probe::spawn_blocking(&self.inner.runtime, move || catalog.save()) {
-            Ok(saving) => {
-                let _runtime_ends = saving.await;
-            }
-            Err(error) => tracing::warn!(%error, "what was learned about tools is not saved"),
+        if let Err(error) = last_work(&self.inner.runtime, move || catalog.save()).await {
+            tracing::warn!(%error, "what was learned about tools is not saved");
         }
         #[cfg(feature = "audit")]
         if let Some(trail) = self.inner.audit.clone() {
-            // On a thread that may block. If there is none, dropping the executor does it.
-            if let Ok(stopping) = probe::spawn_blocking(&self.inner.runtime, move || trail.stop()) {
-                let _runtime_ends = stopping.await;
-            }
+            // If there is no thread for it, dropping the executor does it.
+            let _not_in_time = last_work(&self.inner.runtime, move || trail.stop()).await;
+        }
+    }
+}
+
+/// Performs `work` on files, on a thread that may block, and waits for it for at most [`MAX_LAST_WORK`].
+///
+/// # Errors
+///
+/// If there is no thread for it, or if it takes longer. It goes on then, until the process ends.
+async fn last_work(runtime: &Handle, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let working = probe::spawn_blocking(runtime, work)?;
+    // The caller may have no timers.
+    let waiting = {
+        let _entered = runtime.enter();
+        timeout(MAX_LAST_WORK, working)
+    };
+    match waiting.await {
+        // Also if the runtime has ended or the work has panicked.
+        Ok(_ended) => Ok(()),
+        Err(_elapsed) => {
+            let problem = format!("the files do not answer within {} s", MAX_LAST_WORK.as_secs());
+            Err(io::Error::new(io::ErrorKind::TimedOut, problem))
         }
     }
 }
@@ -307,3 +331,6 @@ impl Drop for Inner {
         self.servers.get_mut().close();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,35 +2,50 @@
 
 use std::sync::Arc;
 
+use tokio::task::JoinError;
+
 use super::core::Executor;
 use crate::error::Error;
 use crate::run::calls::resolve::ToolName;
 use crate::run::observer::DefinitionEvent;
-use crate::tools::catalog::{LookUp, ResolvedTool};
+use crate::tools::catalog::{Catalog, LookUp, ResolvedTool};
+use crate::tools::caught::caught;
 use crate::tools::direct::DirectRules;
 use crate::tools::names::{SuggestionBudget, forms, is_python_identifier, python_name};
 use crate::tools::usage::IndexedServer;
-use crate::tools::{DamagedPins, KnownServer, SkillChange, Tool, ToolChange, ToolError};
+use crate::tools::{DamagedPins, KnownServer, SkillChange, Tool, ToolChange, ToolError, ToolErrorCode};
+
+/// What has panicked, if nothing nearer knows it: cx itself, or a function of a dispatcher that must not.
+const ASKING: &str = "the program that lists tools";
+
+/// The names of servers, and the results of requests for their tools.
+type Asked = Vec<(String, Result<(), ToolError>)>;
 
 impl Executor {
     /// Requests the tool lists of all servers concurrently, even if they are cached. A server that
     /// fails or is slow does not delay the others. Returns each server's name and result, in order.
     ///
-    /// A result is an error if the server cannot be reached, does not answer in time, or sends an invalid list.
+    /// A result is an error if the server cannot be reached, does not answer in time, or sends an invalid list; and all
+    /// are if they could not be requested, because code of the embedder panics or the executor's runtime has ended.
     /// Dropping the future ends the wait only: the requests go on, within their own time limits.
     pub async fn refresh_tools(&self) -> Vec<(String, Result<(), ToolError>)> {
         let catalog = Arc::clone(&self.servers().tools.catalog);
-        self.inner.runtime.spawn(async move { catalog.refresh().await }).await.unwrap_or_default()
+        let asking = Arc::clone(&catalog);
+        let asked = caught(ASKING, async move { Ok(asking.refresh().await) });
+        asked_or_failed(&catalog, self.inner.runtime.spawn(asked).await)
     }
 
     /// Requests the tool lists of the servers of which none is known, or a [partial one](KnownServer::is_partial), as
     /// [`refresh_tools`] does.
-    /// Returns the names and results of those that were asked. Dropping the future ends the wait only.
+    /// Returns the names and results of those that were asked, or an error for each server if none could be. Dropping
+    /// the future ends the wait only.
     ///
     /// [`refresh_tools`]: Self::refresh_tools
     pub async fn fetch_missing_tools(&self) -> Vec<(String, Result<(), ToolError>)> {
         let catalog = Arc::clone(&self.servers().tools.catalog);
-        self.inner.runtime.spawn(async move { catalog.fetch_missing().await }).await.unwrap_or_default()
+        let asking = Arc::clone(&catalog);
+        let asked = caught(ASKING, async move { Ok(asking.fetch_missing().await) });
+        asked_or_failed(&catalog, self.inner.runtime.spawn(asked).await)
     }
 
     /// The names of all servers that scripts may see, including native ones, in order.
@@ -208,3 +223,18 @@ impl Executor {
         accepted.map_err(|source| Error::Files { what: "accepted tool definitions", source })
     }
 }
+
+/// The results of a task that asks servers. If it has none, each server has failed: an empty list would read as
+/// success.
+fn asked_or_failed(catalog: &Catalog, task: Result<Result<Asked, ToolError>, JoinError>) -> Asked {
+    let ended = |_lost| {
+        let message = "the servers were not asked for their tools, because the executor's runtime has ended";
+        Err(ToolError::new(ToolErrorCode::Cancelled, message))
+    };
+    task.unwrap_or_else(ended).unwrap_or_else(|error| {
+        catalog.server_names().map(|name| (name.to_string(), Err(error.clone()))).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -71,13 +71,18 @@ def _written(server: str, tool: str, positional: tuple, named: dict) -> tuple:
             f"{len(positional)} positional arguments"
         )
     timeout_ms = timeout_among(f"{server}.{tool}", options)
+    return _merged(f"{server}.{tool}", first, named), timeout_ms
+
+
+def _merged(what: str, first, named: dict):
+    """The arguments of a call that has a first one and keywords. Raises TypeError if they are not one dict."""
     if not named:
-        return first, timeout_ms
+        return first
     if first is None:
-        return named, timeout_ms
+        return named
     if not isinstance(first, Mapping):
-        raise TypeError(f"{server}.{tool} takes keyword arguments or one dict: a {type(first).__name__} and keywords")
-    return {**first, **named}, timeout_ms
+        raise TypeError(f"{what} takes keyword arguments or one dict: a {type(first).__name__} and keywords")
+    return {**first, **named}
 
 
 # --- one tool ------------------------------------------------------------------------------------------------------
@@ -131,7 +136,7 @@ async def call_mcp_tool(name, params=None, *options, **named):
     """Calls the tool of this full name, `mcp__server__tool` or `server.tool`."""
     name = name_of("the tool's name", name)
     timeout_ms = timeout_among("call_mcp_tool", options)
-    arguments = {**params, **named} if named and params else named or params
+    arguments = _merged("call_mcp_tool", params, named)
     answer = _begin(_FULL_NAME, "", name, _arguments(None, name, arguments), timeout_ms)
     if not isinstance(answer, str):
         answer = await _finish(answer, True)
@@ -142,7 +147,7 @@ def call_mcp_tool_sync(name, params=None, *options, **named):
     """Calls the tool of this full name, and blocks until it has answered."""
     name = name_of("the tool's name", name)
     timeout_ms = timeout_among("call_mcp_tool_sync", options)
-    arguments = {**params, **named} if named and params else named or params
+    arguments = _merged("call_mcp_tool_sync", params, named)
     return decode(_block_on(_start_call(_FULL_NAME, "", name, _arguments(None, name, arguments)), timeout_ms))
 
 
@@ -220,8 +225,8 @@ def call_tool(server, tool, args=None, *options, **named) -> dict:
         return _refused("expected call_tool(server, tool, args); with one name it is call_mcp_tool_sync(name, args)")
     try:
         timeout_ms = timeout_among("call_tool", options)
+        arguments = _merged("call_tool", args, named)
     except TypeError as error:
         return _refused(str(error))
-    arguments = {**args, **named} if named and args else named or args
     request = _request(server, tool, arguments)
     return request if isinstance(request, dict) else _result(_block_on(_start_call(*request), timeout_ms))

@@ -162,6 +162,8 @@ def begin(operation, server: str, name: str, arguments: str, timeout_ms: float |
     future = loop.create_future()
     if answer is None:
         calls[number] = future
+        # For `finish`: to look for it among many calls that are cancelled together would take the square of their number.
+        future.call_number = number
         limit(number, timeout_ms)
     else:
         # In the loop's next turn, so that a script which makes one quick call after the other does not keep its other
@@ -187,12 +189,11 @@ async def finish(future: asyncio.Future, is_tool: bool = False) -> str:
     try:
         return await future
     except asyncio.CancelledError:
-        for number, other in calls.items():
-            if other is future:
-                del calls[number]
-                if is_tool:
-                    _start_call(_QUERY, "", "", f'{{"kind":"cancelCall","id":{number}}}')
-                break
+        number = getattr(future, "call_number", None)
+        if calls.get(number) is future:
+            del calls[number]
+            if is_tool:
+                _start_call(_QUERY, "", "", f'{{"kind":"cancelCall","id":{number}}}')
         raise
 
 

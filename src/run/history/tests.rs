@@ -105,7 +105,7 @@ fn v_373_a_record_takes_what_it_is_counted_with() {
 
 /// A client without a tenant would otherwise read it, if it knew its id.
 #[tokio::test]
-async fn no_id_is_that_of_a_shared_record_of_a_tenant() {
+async fn v_711_no_id_is_that_of_a_shared_record_of_a_tenant() {
     let store = Arc::new(FakeStore::default());
     let front_end =
         || History::new(HistoryLimits::default()).sharing(SharedRuns::new(Arc::<FakeStore>::clone(&store)));

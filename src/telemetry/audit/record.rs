@@ -7,7 +7,7 @@ use futures::channel::oneshot;
 use serde_json::{Value, json};
 
 use super::canonical;
-use crate::durations::milliseconds;
+use crate::durations::{microseconds, milliseconds};
 use crate::json::Json;
 use crate::run::grants::{Access, RunGrants};
 use crate::run::limits::Limits;
@@ -479,8 +479,4 @@ fn ended(code: Option<ErrorCode>, duration: Duration, usage: Option<&Usage>) -> 
 /// An untrusted name, truncated. JSON escapes what could end a line.
 pub(super) fn name_preview(name: &str) -> String {
     preview(name, MAX_NAME)
-}
-
-fn microseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }

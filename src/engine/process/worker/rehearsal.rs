@@ -4,6 +4,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::durations::nanoseconds;
 use crate::engine::host::RunHost;
 use crate::engine::instance::{Engine, Instance};
 use crate::engine::process::connection::Connection;
@@ -59,7 +60,7 @@ fn start() -> Start {
         is_alone: false,
         is_last: true,
         directories: Vec::new(),
-        time_left_ns: u64::try_from(Duration::from_secs(10).as_nanos()).unwrap_or(u64::MAX),
+        time_left_ns: nanoseconds(Duration::from_secs(10)),
         limits: WireLimits::from_limits(&Limits::default()),
     }
 }
