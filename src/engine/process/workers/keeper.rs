@@ -21,7 +21,7 @@ const KEEP: Duration = Duration::from_secs(10);
 /// in a row, at most this number of times: runs wait while another one warms up.
 const MAX_DOUBLINGS: u32 = 6;
 
-/// A fork server is replaced after a crash of a worker if it has been there for so long. A script that crashes on purpose
+/// A fork server is replaced after a crash of a worker if it has been warm for so long. A script that crashes on purpose
 /// would have others wait for each new one.
 const MIN_AGE: Duration = Duration::from_secs(1);
 
