@@ -9,9 +9,9 @@ use super::end::MAX_END;
 use super::forking::ForkServer;
 use super::options::WorkerOptions;
 use super::start::{fork, start};
-use super::state::{MAX_PAUSE, Shared, WorkerProcess};
+use super::state::{MAX_PAUSE, Shared, WorkerProcess, WorkersState};
 
-/// How often the thread checks for processes to reap, while some are ending.
+/// How often the thread checks for processes to reap, while some are ending, and what idle workers of several runs take.
 const TICK: Duration = Duration::from_millis(20);
 
 /// How long a worker that has served a tenant waits for the next run of that tenant.
@@ -89,15 +89,20 @@ impl Keeper {
                 continue;
             }
             let is_busy = next_start.is_some() || !state.is_empty();
-            // Idle workers are checked periodically, because one may have been killed.
-            let pause = if state.dying.is_empty() { TICK * 25 } else { TICK };
-            let pause = next_start.map_or(pause, |at| pause.min(at - now));
+            let interval = self.interval(&state);
+            let pause = next_start.map_or(interval, |at| interval.min(at - now));
             if is_busy {
                 self.shared.changed.wait_for(&mut state, pause);
             } else {
                 self.shared.changed.wait(&mut state);
             }
         }
+    }
+
+    /// How often idle workers are checked, because one may have been killed, or may take memory if it has served a run.
+    pub(super) fn interval(&self, state: &WorkersState) -> Duration {
+        let is_often = !state.dying.is_empty() || self.options.program.runs > 1;
+        if is_often { TICK } else { TICK * 25 }
     }
 
     /// Starts a worker: forked if that is possible, else as a process that warms up first.

@@ -177,6 +177,17 @@ fn v_684_an_idle_worker_that_takes_memory_or_hides_it_serves_no_other_run() {
     }
 }
 
+/// In half a second it could take gigabytes.
+#[test]
+fn v_684_idle_workers_of_several_runs_are_measured_often() {
+    let shared = Arc::<Shared>::default();
+    for (runs, is_often) in [(1, false), (2, true)] {
+        let options = WorkerOptions { program: program(WORKER, MARK, runs), ..options(1) };
+        let interval = Keeper::new(options, Arc::clone(&shared)).interval(&shared.state.lock());
+        assert_eq!(interval <= Duration::from_millis(20), is_often, "{runs} runs");
+    }
+}
+
 /// It says itself when it is ready for the next run.
 #[test]
 fn v_684_a_worker_is_measured_before_it_is_ready_for_another_run() {
