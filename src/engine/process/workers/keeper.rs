@@ -11,7 +11,8 @@ use super::options::WorkerOptions;
 use super::start::{fork, start};
 use super::state::{MAX_PAUSE, Shared, WorkerProcess, WorkersState};
 
-/// How often the thread checks for processes to reap, while some are ending, and what idle workers of several runs take.
+/// How often the thread looks for processes to reap, while some are ending, and at the memory of idle workers that serve
+/// several runs.
 const TICK: Duration = Duration::from_millis(20);
 
 /// How long a worker that has served a tenant waits for the next run of that tenant.
