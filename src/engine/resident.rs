@@ -152,8 +152,8 @@ impl ResidentGuard {
 }
 
 /// Resident memory of the process whose `/proc/PID/statm` this is, in bytes. It is 0 only if the process has ended and
-/// is not reaped, or if its first thread has ended: the kernel tells nothing of the memory of the others then. `None` if
-/// the process was reaped.
+/// is not reaped, or if its first thread has ended: the kernel tells nothing of the memory of the others then. `None`
+/// if the process was reaped.
 pub(super) fn resident_bytes(statm: &File) -> Option<usize> {
     // Seven numbers in pages, the first of them mapped, and the second resident: `man 5 proc_pid_statm`.
     let mut text = [0; 128];

@@ -75,8 +75,8 @@ fn v_652_what_an_abandoned_run_holds_stops_no_run() {
     drop((held, touched));
 }
 
-/// A worker that seems to have no memory is killed. Before Linux 6.16 the kernel counts resident pages late, and says so of
-/// a process that has just started.
+/// A worker that seems to have no memory is killed. Before Linux 6.16 the kernel counts resident pages late, and says
+/// so of a process that has just started.
 #[test]
 fn v_684_only_a_process_without_mapped_memory_has_none() {
     let statm = tempfile::NamedTempFile::new().unwrap();

@@ -11,8 +11,8 @@ use super::options::WorkerOptions;
 use super::start::{fork, start};
 use super::state::{MAX_PAUSE, Shared, WorkerProcess, WorkersState};
 
-/// How often the thread looks for processes to reap, while some are ending, and at the memory of idle workers that serve
-/// several runs.
+/// How often the thread looks for processes to reap, while some are ending, and at the memory of idle workers that
+/// serve several runs.
 const TICK: Duration = Duration::from_millis(20);
 
 /// How long a worker that has served a tenant waits for the next run of that tenant.
@@ -22,8 +22,8 @@ const KEEP: Duration = Duration::from_secs(10);
 /// in a row, at most this number of times: runs wait while another one warms up.
 const MAX_DOUBLINGS: u32 = 6;
 
-/// A fork server is replaced after a crash of a worker if it has been warm for so long. A script that crashes on purpose
-/// would have others wait for each new one.
+/// A fork server is replaced after a crash of a worker if it has been warm for so long. A script that crashes on
+/// purpose would have others wait for each new one.
 const MIN_AGE: Duration = Duration::from_secs(1);
 
 /// Maximum wait for the exit status of a worker that nobody uses any more. Its fork server may have been stopped.

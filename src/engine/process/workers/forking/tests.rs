@@ -96,8 +96,8 @@ fn a_fork_server_whose_worker_the_system_refuses_is_asked_again() {
     server.fork(&connection).unwrap();
 }
 
-/// However long it takes to warm up: otherwise each crash would replace it on a slow machine, and all runs would wait for
-/// the next one.
+/// However long it takes to warm up: otherwise each crash would replace it on a slow machine, and all runs would wait
+/// for the next one.
 #[test]
 fn v_705_the_age_of_a_fork_server_begins_when_it_is_warm() {
     let (server, theirs) = fork_server();
