@@ -151,15 +151,19 @@ impl ResidentGuard {
     }
 }
 
-/// Resident memory of the process whose `/proc/PID/statm` this is, in bytes. It is 0 if the process has ended and is not
-/// reaped, and also if only its first thread has ended: the kernel tells nothing of the memory of the others then. `None`
+/// Resident memory of the process whose `/proc/PID/statm` this is, in bytes. It is 0 only if the process has ended and
+/// is not reaped, or if its first thread has ended: the kernel tells nothing of the memory of the others then. `None`
 /// if the process was reaped.
 pub(super) fn resident_bytes(statm: &File) -> Option<usize> {
-    // Seven numbers in pages, the second of them resident: `man 5 proc_pid_statm`.
+    // Seven numbers in pages, the first of them mapped, and the second resident: `man 5 proc_pid_statm`.
     let mut text = [0; 128];
     let length = statm.read_at(&mut text, 0).ok()?;
-    let pages = str::from_utf8(text.get(..length)?).ok()?.split(' ').nth(1)?.parse::<usize>().ok()?;
-    pages.checked_mul(rustix::param::page_size())
+    let mut numbers = str::from_utf8(text.get(..length)?).ok()?.split(' ');
+    let mut pages = || numbers.next()?.parse::<usize>().ok();
+    let (mapped, resident) = (pages()?, pages()?);
+    // Before Linux 6.16 resident pages are counted late: a process that has just started may seem to have none.
+    let resident = if mapped == 0 { 0 } else { resident.max(1) };
+    resident.checked_mul(rustix::param::page_size())
 }
 
 impl ResidentRun {

@@ -15,7 +15,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::answers::RequestTrace;
 use super::connection::{CallFailure, Connection};
 use super::errors;
-use super::followed::{Added, MAX_RESOURCES};
+use super::followed::{Added, MAX_RESOURCES, MAX_SUBSCRIBERS};
 use crate::json::Json;
 use crate::tools::{ResourceUpdates, ToolError, ToolErrorCode};
 
@@ -66,8 +66,8 @@ impl Connection {
         let _turn = followed.turn(uri).await;
         let Some(Added { is_confirmed, over }) = followed.add(uri, &updates) else {
             let message = format!(
-                "clients are subscribed to {MAX_RESOURCES} resources of server `{}`, the most at once; end another \
-                 subscription first",
+                "clients are subscribed to {MAX_RESOURCES} resources of server `{}`, the most at once, or this one has \
+                 {MAX_SUBSCRIBERS} subscribers; end another subscription first",
                 self.server
             );
             let error = ToolError::new(ToolErrorCode::RateLimited, message);

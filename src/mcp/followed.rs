@@ -16,7 +16,7 @@ pub(super) const MAX_RESOURCES: usize = 256;
 
 /// Maximum number of subscribers of one resource. They cost the server nothing, and each client has few, so that no
 /// client can take those of others.
-const MAX_SUBSCRIBERS: usize = 4_096;
+pub(super) const MAX_SUBSCRIBERS: usize = 4_096;
 
 /// The subscriptions over one connection.
 #[derive(Default)]

@@ -13,7 +13,7 @@ use super::errors;
 use super::input::Rounds;
 use super::questions::Caller;
 use super::results;
-use crate::json::{self, Json};
+use crate::json::Json;
 
 impl Connection {
     /// Sends any other request once and returns its result unchanged. Dropping the future tells the
@@ -27,12 +27,7 @@ impl Connection {
         let text = self.request_text(method, parameters, trace).await?;
         let failed = CallFailure::after_sending;
         let unreadable = |problem: &str| failed(errors::unreadable(&self.server, problem));
-        let mut asks = false;
-        json::each_field(&text, |field, value| {
-            asks |= field == "resultType" && value.get() == "\"input_required\"";
-        })
-        .map_err(|error| unreadable(&error.to_string()))?;
-        if asks {
+        if results::asks_for_input(&text).map_err(|error| unreadable(&error.to_string()))? {
             return Err(unreadable("it asks for input, which it may not before it answers this request"));
         }
         Json::parse(&text).map_err(|error| unreadable(&error.to_string()))

@@ -102,6 +102,19 @@ pub(crate) fn call_answer(server: &str, text: &str, is_stateless: bool) -> Resul
     }
 }
 
+/// Whether an answer to a request other than a call asks for input.
+///
+/// # Errors
+///
+/// If the answer is no object.
+pub(crate) fn asks_for_input(text: &str) -> Result<bool, serde_json::Error> {
+    let mut asks = false;
+    json::each_field(text, |field, value| {
+        asks |= field == "resultType" && value.get() == "\"input_required\"";
+    })?;
+    Ok(asks)
+}
+
 /// The input that a server requires before it answers a request other than a call; `None` if this is the answer.
 ///
 /// # Errors
@@ -113,11 +126,7 @@ pub(crate) fn input_before(
     is_stateless: bool,
 ) -> Result<Option<RequiredInput>, ToolError> {
     let read = |text: &str| -> Result<Option<RequiredInput>, serde_json::Error> {
-        let mut asks = false;
-        json::each_field(text, |field, value| {
-            asks |= field == "resultType" && value.get() == "\"input_required\"";
-        })?;
-        match (asks, is_stateless) {
+        match (asks_for_input(text)?, is_stateless) {
             (false, _) => Ok(None),
             (true, true) => required_input(&serde_json::from_str(text)?).map(Some),
             (true, false) => Err(serde_json::Error::custom(

@@ -80,7 +80,6 @@ pub(super) fn mappings() -> io::Result<Vec<Mapping>> {
 /// Ends the process with the executor.
 pub(super) fn become_worker(executor: OwnedFd) -> OwnedFd {
     let mut children: Vec<Child> = Vec::new();
-    await_children();
     if report(executor.as_fd(), ForkReport::Warm, None).is_err() {
         end_process();
     }
@@ -178,12 +177,14 @@ fn told(sent: rustix::io::Result<()>) -> Forked {
     Forked::Parent
 }
 
-/// Forks this process. Returns `None` in the child, which has a copy of the calling thread and no other one.
+/// Forks this process. Returns `None` in the child, which has a copy of the calling thread and no other one. No other
+/// process gets the child's number before its status is asked for.
 ///
 /// # Errors
 ///
 /// If the system refuses it.
 pub(super) fn fork() -> io::Result<Option<Pid>> {
+    await_children();
     #[expect(unsafe_code, reason = "no safe crate forks")]
     // SAFETY: the other threads are the first one, which is parked, and those from which the engine starts threads and
     // V8's pool, which wait for tasks that never come: none of them holds a lock. The C library makes its allocator

@@ -87,6 +87,8 @@ fn rehearse(run: impl FnOnce()) -> io::Result<UsedPages> {
         drop(reading);
         run();
         let _sent = used_pages(&mappings).and_then(|parts| send(&parts, &mut writing));
+        // The report is complete before what the libraries do at the end of a process, without their threads.
+        drop(writing);
         end_process();
     };
     drop(writing);
@@ -109,7 +111,10 @@ fn used_pages(mappings: &[Mapping]) -> io::Result<Vec<Part>> {
         while page < end && parts.len() < MAX_PARTS {
             let count = PAGES_AT_ONCE.min(end - page);
             let Some(entries) = entries.get_mut(..count * ENTRY_BYTES) else { break };
-            map.read_exact_at(entries, (page * ENTRY_BYTES) as u64)?;
+            if map.read_exact_at(entries, (page * ENTRY_BYTES) as u64).is_err() {
+                // Such as that of `[vsyscall]`, which is not of the process. Old machines can read it.
+                break;
+            }
             for (page, entry) in (page..).zip(entries.as_chunks::<ENTRY_BYTES>().0) {
                 if let Some(usage) = usage(u64::from_ne_bytes(*entry)) {
                     add(&mut parts, page * page_bytes..(page + 1) * page_bytes, usage);

@@ -189,8 +189,7 @@ fn fork_workers<E: Engine>(engine: &Arc<E>, mut newborn: Newborn, processors: us
         drop(connection);
         let socket = fork_server::become_worker(executor);
         // From here on this is a worker, and the only thread of its process.
-        used.take();
-        begin_forked(&shared, instance, socket, confinement, processors)
+        begin_forked(&shared, instance, &used, socket, confinement, processors)
     };
     if engine.spawn(THREAD.to_owned(), Box::new(task)).is_err() {
         end_process();
@@ -204,6 +203,7 @@ fn fork_workers<E: Engine>(engine: &Arc<E>, mut newborn: Newborn, processors: us
 fn begin_forked<E: Engine>(
     engine: &Arc<E>,
     instance: E::Instance,
+    used: &UsedPages,
     socket: OwnedFd,
     confinement: Confinement,
     processors: usize,
@@ -213,6 +213,8 @@ fn begin_forked<E: Engine>(
         end_process();
     }
     let mut newborn = Newborn::new(socket, confinement);
+    // After the first message: the process is in its control group then, which counts this memory.
+    used.take();
     engine.begin_forked();
     sandbox::begin_forked(&mut newborn.confinement);
     sandbox::close_files(&mut newborn.confinement);

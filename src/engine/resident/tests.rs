@@ -54,7 +54,7 @@ fn v_652_what_an_abandoned_run_holds_stops_no_run() {
     guard.statm = Some(statm.reopen().unwrap());
     guard.state.lock().baseline = 0;
     let check = |resident: usize, at: Instant| {
-        std::fs::write(statm.path(), format!("0 {:020} 0", resident / guard.page_bytes)).unwrap();
+        std::fs::write(statm.path(), format!("1 {:020} 0", resident / guard.page_bytes)).unwrap();
         guard.check(at);
     };
     abandoned.abandon();
@@ -73,6 +73,23 @@ fn v_652_what_an_abandoned_run_holds_stops_no_run() {
     check(1 << 50, began + 2 * INTERVAL);
     assert_eq!((stop.reason(), abandoned.reason()), (Some(StopReason::Memory), None));
     drop((held, touched));
+}
+
+/// A worker that seems to have no memory is killed. Before Linux 6.16 the kernel counts resident pages late, and says
+/// so of a process that has just started.
+#[test]
+fn v_684_only_a_process_without_mapped_memory_has_none() {
+    let statm = tempfile::NamedTempFile::new().unwrap();
+    let page = rustix::param::page_size();
+    for (text, bytes) in [
+        ("619 363 337 1 0 89 0\n", Some(363 * page)),
+        ("619 0 0 1 0 89 0\n", Some(page)),
+        ("0 0 0 0 0 0 0\n", Some(0)),
+        ("", None),
+    ] {
+        std::fs::write(statm.path(), text).unwrap();
+        assert_eq!(resident_bytes(statm.as_file()), bytes, "{text}");
+    }
 }
 
 #[test]
@@ -94,7 +111,7 @@ fn memory_of_ended_runs_is_released_once() {
     let (mut guard, _stop) = guard_of(16 << 20);
     guard.statm = Some(statm.reopen().unwrap());
     let set_resident = |bytes: usize| {
-        std::fs::write(statm.path(), format!("0 {:020} 0", bytes / guard.page_bytes)).unwrap();
+        std::fs::write(statm.path(), format!("1 {:020} 0", bytes / guard.page_bytes)).unwrap();
     };
     let asked = std::cell::Cell::new(0);
     let idle = || guard.idle(|| asked.set(asked.get() + 1));

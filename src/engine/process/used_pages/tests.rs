@@ -1,6 +1,6 @@
 use std::io;
 
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 
 use super::{Mapping, Part, Use, UsedPages, add, receive, send, usage, used_pages};
 
@@ -55,8 +55,14 @@ fn pages_are_taken_before_they_are_used() {
             MapFlags::PRIVATE,
         )
     };
-    let start = start.unwrap().addr();
-    let mappings = [Mapping { addresses: start..start + PAGES * page, is_readable: true }];
+    let start = start.unwrap();
+    #[expect(unsafe_code, reason = "no safe crate has this call for memory of others")]
+    // SAFETY: nothing else has this memory.
+    let _all_at_once_otherwise = unsafe { madvise(start, PAGES * page, Advice::LinuxNoHugepage) };
+    let start = start.addr();
+    // Where the kernel has the calls of old programs, which is above all memory of a process.
+    let of_kernel = Mapping { addresses: usize::MAX - 0x9f_ffff..usize::MAX - 0x9f_efff, is_readable: true };
+    let mappings = [of_kernel, Mapping { addresses: start..start + PAGES * page, is_readable: true }];
     assert_eq!(used_pages(&mappings).unwrap(), []);
     let part = Part { pages: start + page..start + 3 * page, usage: Use::Write };
     UsedPages(vec![part.clone()]).take();

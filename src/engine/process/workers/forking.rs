@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, ExitStatus};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -31,7 +32,8 @@ pub(super) struct ForkServer {
     child: Mutex<Child>,
     pub(super) pid: Pid,
     socket: OwnedFd,
-    started: Instant,
+    /// When it was warm.
+    warm_since: OnceLock<Instant>,
     /// How workers have ended for which nobody has asked yet. Whoever reads the socket holds it, because a message that
     /// one thread waits for must not be read by another one.
     ended: Mutex<HashMap<Pid, ExitStatus>>,
@@ -55,7 +57,7 @@ impl ForkServer {
             child: Mutex::new(child),
             pid,
             socket,
-            started: Instant::now(),
+            warm_since: OnceLock::new(),
             ended: Mutex::default(),
             is_lost: AtomicBool::new(false),
         }
@@ -66,9 +68,9 @@ impl ForkServer {
         self.is_lost.load(Ordering::Relaxed)
     }
 
-    /// How long it has been there.
+    /// How long it has been able to fork workers.
     pub(super) fn age(&self) -> Duration {
-        self.started.elapsed()
+        self.warm_since.get().map_or(Duration::ZERO, Instant::elapsed)
     }
 
     /// Waits until it is warm, or `is_closed`.
@@ -87,7 +89,10 @@ impl ForkServer {
             }
         }
         match self.receive()? {
-            (ForkReport::Warm, _) => Ok(()),
+            (ForkReport::Warm, _) => {
+                self.warm_since.get_or_init(Instant::now);
+                Ok(())
+            }
             (other, _) => Err(unexpected(&other)),
         }
     }

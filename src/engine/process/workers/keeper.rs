@@ -9,9 +9,10 @@ use super::end::MAX_END;
 use super::forking::ForkServer;
 use super::options::WorkerOptions;
 use super::start::{fork, start};
-use super::state::{MAX_PAUSE, Shared, WorkerProcess};
+use super::state::{MAX_PAUSE, Shared, WorkerProcess, WorkersState};
 
-/// How often the thread checks for processes to reap, while some are ending.
+/// How often the thread looks for processes to reap, while some are ending, and at the memory of idle workers that
+/// serve several runs.
 const TICK: Duration = Duration::from_millis(20);
 
 /// How long a worker that has served a tenant waits for the next run of that tenant.
@@ -21,8 +22,8 @@ const KEEP: Duration = Duration::from_secs(10);
 /// in a row, at most this number of times: runs wait while another one warms up.
 const MAX_DOUBLINGS: u32 = 6;
 
-/// A fork server is replaced after a crash of a worker if it has been there for so long. A script that crashes on purpose
-/// would have others wait for each new one.
+/// A fork server is replaced after a crash of a worker if it has been warm for so long. A script that crashes on
+/// purpose would have others wait for each new one.
 const MIN_AGE: Duration = Duration::from_secs(1);
 
 /// Maximum wait for the exit status of a worker that nobody uses any more. Its fork server may have been stopped.
@@ -89,15 +90,20 @@ impl Keeper {
                 continue;
             }
             let is_busy = next_start.is_some() || !state.is_empty();
-            // Idle workers are checked periodically, because one may have been killed.
-            let pause = if state.dying.is_empty() { TICK * 25 } else { TICK };
-            let pause = next_start.map_or(pause, |at| pause.min(at - now));
+            let interval = self.interval(&state);
+            let pause = next_start.map_or(interval, |at| interval.min(at - now));
             if is_busy {
                 self.shared.changed.wait_for(&mut state, pause);
             } else {
                 self.shared.changed.wait(&mut state);
             }
         }
+    }
+
+    /// How often idle workers are checked, because one may have been killed, or may take memory if it has served a run.
+    pub(super) fn interval(&self, state: &WorkersState) -> Duration {
+        let is_often = !state.dying.is_empty() || self.options.program.runs > 1;
+        if is_often { TICK } else { TICK * 25 }
     }
 
     /// Starts a worker: forked if that is possible, else as a process that warms up first.

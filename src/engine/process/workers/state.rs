@@ -121,11 +121,11 @@ impl WorkerProcess {
 
     /// The exit status of a worker that has closed its connection, if it ends soon.
     pub(in crate::engine::process) async fn ended(&mut self) -> Option<ExitStatus> {
-        // There is none of a worker elsewhere.
-        self.child.as_ref()?;
         for _ in 0..STATUS_TRIES {
-            if let Some(status) = self.status() {
-                return Some(status);
+            let ended = self.child.as_mut()?.try_wait();
+            if !matches!(ended, Ok(None)) {
+                // One that its parent has lost does not come any more.
+                return ended.ok().flatten();
             }
             tokio::time::sleep(STATUS_PAUSE).await;
         }

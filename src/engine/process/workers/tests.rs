@@ -148,11 +148,11 @@ fn v_696_an_executor_that_is_closed_while_a_fork_server_warms_up_ends_it() {
     assert_eq!((state.fresh.len(), state.failures), (0, 0));
 }
 
-/// A worker that has served a run, of whose memory the system says this.
-fn used_worker(options: &WorkerOptions, shared: &Arc<Shared>, pages: u32) -> WorkerProcess {
+/// A worker that has served a run, of whose mapped and resident pages the system says this.
+fn used_worker(options: &WorkerOptions, shared: &Arc<Shared>, pages: &str) -> WorkerProcess {
     let mut worker = start(options, shared).unwrap();
     let mut statm = tempfile::tempfile().unwrap();
-    writeln!(statm, "2000000 {pages} 0 0 0 0 0").unwrap();
+    writeln!(statm, "{pages} 0 0 0 0 0").unwrap();
     (worker.statm, worker.warm_bytes) = (Some(Arc::new(statm)), Some(64 << 20));
     worker
 }
@@ -164,7 +164,7 @@ fn v_684_an_idle_worker_that_takes_memory_or_hides_it_serves_no_other_run() {
     let shared = Arc::<Shared>::default();
     let workers = Workers { options: options(1), shared: Arc::clone(&shared), runs: Arc::default() };
     let mut keeper = Keeper::new(options(1), Arc::clone(&shared));
-    for (pages, is_kept) in [(1_000, true), (1_000_000, false), (0, false)] {
+    for (pages, is_kept) in [("2000000 1000", true), ("2000000 1000000", false), ("0 0", false)] {
         let worker = used_worker(&workers.options, &shared, pages);
         shared.state.lock().used.push((None, worker));
         assert_eq!(keeper.look().len(), usize::from(!is_kept), "{pages} pages");
@@ -177,11 +177,22 @@ fn v_684_an_idle_worker_that_takes_memory_or_hides_it_serves_no_other_run() {
     }
 }
 
+/// In half a second it could take gigabytes.
+#[test]
+fn v_684_idle_workers_of_several_runs_are_measured_often() {
+    let shared = Arc::<Shared>::default();
+    for (runs, is_often) in [(1, false), (2, true)] {
+        let options = WorkerOptions { program: program(WORKER, MARK, runs), ..options(1) };
+        let interval = Keeper::new(options, Arc::clone(&shared)).interval(&shared.state.lock());
+        assert_eq!(interval <= Duration::from_millis(20), is_often, "{runs} runs");
+    }
+}
+
 /// It says itself when it is ready for the next run.
 #[test]
 fn v_684_a_worker_is_measured_before_it_is_ready_for_another_run() {
     let (options, shared) = (options(1), Arc::<Shared>::default());
-    for (pages, is_too_much) in [(1_000, false), (1_000_000, true)] {
+    for (pages, is_too_much) in [("2000000 1000", false), ("2000000 1000000", true)] {
         let worker = used_worker(&options, &shared, pages);
         assert_eq!(Resources::new(&worker).exceed(0), is_too_much, "{pages} pages");
     }

@@ -96,6 +96,19 @@ fn a_fork_server_whose_worker_the_system_refuses_is_asked_again() {
     server.fork(&connection).unwrap();
 }
 
+/// However long it takes to warm up: otherwise each crash would replace it on a slow machine, and all runs would wait
+/// for the next one.
+#[test]
+fn v_705_the_age_of_a_fork_server_begins_when_it_is_warm() {
+    let (server, theirs) = fork_server();
+    std::thread::sleep(Duration::from_millis(1));
+    assert_eq!(server.age(), Duration::ZERO);
+    forks::send(&theirs, &ForkReport::Warm.encode(), None).unwrap();
+    server.await_warm(|| false).unwrap();
+    std::thread::sleep(Duration::from_millis(1));
+    assert_ne!(server.age(), Duration::ZERO);
+}
+
 /// The system leaves out the descriptor of a message for which a process has no number. If the fork server ended, so would
 /// the runs in its workers.
 #[test]
