@@ -122,12 +122,14 @@ impl WorkerProcess {
     /// The exit status of a worker that has closed its connection, if it ends soon.
     pub(in crate::engine::process) async fn ended(&mut self) -> Option<ExitStatus> {
         // There is none of a worker elsewhere.
-        self.child.as_ref()?;
+        let child = self.child.as_mut()?;
         for _ in 0..STATUS_TRIES {
-            if let Some(status) = self.status() {
-                return Some(status);
+            match child.try_wait() {
+                Ok(None) => tokio::time::sleep(STATUS_PAUSE).await,
+                Ok(status) => return status,
+                // Its fork server has ended, and nobody else knows it.
+                Err(_) => return None,
             }
-            tokio::time::sleep(STATUS_PAUSE).await;
         }
         None
     }
