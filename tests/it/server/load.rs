@@ -165,7 +165,9 @@ fn v_413_pages_of_a_large_run_are_released() {
         assert_eq!(answer["error"]["code"], "MEMORY_LIMIT", "{source}: {answer}");
         // It takes two seconds. The rest is for a busy machine: only an engine that is idle for half a minute releases
         // them by itself.
-        wait_within(Duration::from_secs(20), || (client.resident_bytes() <= before + LEFT_OVER).then_some(()));
+        wait_within(Duration::from_secs(20), || {
+            (client.resident_bytes() <= before + LEFT_OVER).then_some(())
+        });
     }
     client.end();
 }
