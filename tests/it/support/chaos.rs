@@ -104,6 +104,11 @@ impl Stage {
         Self::build(builder(), directory, faulty, Some(listener))
     }
 
+    /// Over HTTP if the first argument says so, and otherwise over pipes.
+    pub(crate) fn over(way: &[&str], change: impl FnOnce(McpServer) -> McpServer) -> Self {
+        if way[0] == "http" { Self::http_with(way, change) } else { Self::stdio_with(way, change) }
+    }
+
     fn build(
         builder: ExecutorBuilder,
         directory: TempDir,
