@@ -138,7 +138,8 @@ async fn settled(before: u64) -> u64 {
     let mut least = status("VmRSS");
     // A little stays for good: code that the first run of a kind loads.
     let stays = || if began.elapsed() < Duration::from_secs(2) { 16 } else { 50 };
-    while least > before + stays() && began.elapsed() < Duration::from_secs(30) {
+    // An engine that is idle for half a minute releases more.
+    while least > before + stays() && began.elapsed() < Duration::from_secs(20) {
         tokio::time::sleep(Duration::from_millis(20)).await;
         least = least.min(status("VmRSS"));
     }

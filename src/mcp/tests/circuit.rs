@@ -41,7 +41,7 @@ async fn a_server_that_keeps_dying_is_started_after_longer_and_longer_pauses() {
         }
         starts = upstream.notes().matches("started").count();
     }
-    // The first pause is at least half a second, and each is at least twice as long as the one before.
+    // The first pause is at least half a second, and the least of each is twice that of the one before.
     let took = began.elapsed();
     assert!(took >= Duration::from_millis(500) * ((1 << (starts - 1)) - 1), "{starts} starts in {took:?}");
 }

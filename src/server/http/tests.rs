@@ -125,7 +125,9 @@ async fn a_session_that_is_not_used_is_over() {
 async fn dropping_the_server_ends_its_runs() {
     let server = serve(HttpOptions::default()).await;
     let session = server.session().await;
-    let hangs = run("await new Promise((done) => setTimeout(done, 20000))");
+    // Neither the script nor its time ends before the watchdog.
+    let mut hangs = run("await new Promise((done) => setTimeout(done, 600_000))");
+    hangs["params"]["arguments"]["timeoutMs"] = 600_000.into();
     let ends = async {
         while server.executor.run_stats().running == 0 {
             tokio::task::yield_now().await;

@@ -2,10 +2,11 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
@@ -75,38 +76,49 @@ fn one_frame_of_the_running_servers() {
 fn what_a_server_answers_is_text_within_bounds() {
     let directory = tempfile::tempdir().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let _file = registered(directory.path(), json!(listener.local_addr().unwrap().to_string()));
-    let pages = [
-        // Escaped labels, values that are not numbers, and a name that would move the cursor.
-        "# HELP x y\ncx_runs_active 3\ncx_runs_limit 7 1790000000000\nbroken\nbroken{a=\"b\nbroken{a=\"b\"}\n\
+    let address = listener.local_addr().unwrap();
+    let _file = registered(directory.path(), json!(address.to_string()));
+    // Escaped labels, values that are not numbers, and a name that would move the cursor.
+    let odd = "# HELP x y\ncx_runs_active 3\ncx_runs_limit 7 1790000000000\nbroken\nbroken{a=\"b\nbroken{a=\"b\"}\n\
          circuit_breaker_state{server=\"a\\\"},{b\\\\ \u{1b}[2J\"} 1\ncx_runs_queued NaN nonsense\n\
-         pool_queue_depth{server=\"a\\\"},{b\\\\ \u{1b}[2J\"} 12\n".to_owned(),
-        "x".repeat(1 << 20),
-    ];
-    let answering = std::thread::spawn(move || {
-        let mut seen = Vec::new();
-        for page in pages {
-            let (stream, _) = listener.accept().unwrap();
-            let mut reader = BufReader::new(stream.try_clone().unwrap());
-            let mut line = String::from("-");
-            while !line.trim().is_empty() {
-                line.clear();
-                reader.read_line(&mut line).unwrap();
-                seen.push(line.trim().to_owned());
+         pool_queue_depth{server=\"a\\\"},{b\\\\ \u{1b}[2J\"} 12\n";
+    // The listener is closed when there is none.
+    let page = Arc::new(Mutex::new(Some(odd.to_owned())));
+    let answering = std::thread::spawn({
+        let page = Arc::clone(&page);
+        move || {
+            let mut seen = Vec::new();
+            loop {
+                let (mut stream, _) = listener.accept().unwrap();
+                let Some(page) = page.lock().unwrap().clone() else { return seen };
+                let mut reader = BufReader::new(stream.try_clone().unwrap());
+                let mut line = String::from("-");
+                while !line.trim().is_empty() {
+                    line.clear();
+                    let _gone = reader.read_line(&mut line);
+                    seen.push(line.trim().to_owned());
+                }
+                let head =
+                    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", page.len());
+                let _gone = stream.write_all(format!("{head}{page}").as_bytes());
             }
-            let head =
-                format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", page.len());
-            let mut stream = stream;
-            let _gone = stream.write_all(format!("{head}{page}").as_bytes());
         }
-        seen
     });
-    let frame = once(directory.path());
+    // On a busy machine an answer may come too late.
+    let frame_in_time = || {
+        wait_for(|| {
+            Some(once(directory.path())).filter(|frame| !frame.contains("its metrics cannot be read"))
+        })
+    };
+    let frame = frame_in_time();
     assert!(frame.contains("3/7") && frame.contains("open") && frame.contains("12"), "{frame}");
     assert!(frame.contains("a\"},{b\\") && !frame.contains('\u{1b}'), "{frame}");
     assert!(frame.contains("1 circuit breaker not closed"), "{frame}");
-    let frame = once(directory.path());
+    *page.lock().unwrap() = Some("x".repeat(1 << 20));
+    let frame = frame_in_time();
     assert!(frame.contains("0/-"), "{frame}");
+    *page.lock().unwrap() = None;
+    drop(TcpStream::connect(address).unwrap());
     let seen = answering.join().unwrap();
     assert!(seen.contains(&"authorization: Bearer secret".to_owned()), "{seen:?}");
     // The listener is gone.

@@ -257,13 +257,9 @@ async fn failures_of_a_provider_are_told_apart() {
             "garbage" => Reply::Garbage,
             _ => Reply::Text("fine".to_owned()),
         });
-        let options = LlmOptions {
-            call_time: Duration::from_secs(2),
-            rounds: Some(100),
-            tokens: Some(1_000_000),
-            ..provider.options()
-        };
-        let executor = executor(options);
+        let options = LlmOptions { rounds: Some(100), tokens: Some(1_000_000), ..provider.options() };
+        let impatient = executor(LlmOptions { call_time: Duration::from_secs(2), ..options.clone() });
+        let patient = executor(options);
         for (prompt, code) in [
             ("limit", "RATE_LIMITED"),
             ("fail", "MODEL_ERROR"),
@@ -278,7 +274,8 @@ async fn failures_of_a_provider_are_told_apart() {
                 let source = format!(
                     "try {{ {ask} }} catch (error) {{ return [error.code, error.retryAfterMs ?? 0, error.message] }}"
                 );
-                let result = run(&executor, Script::typescript(source)).await;
+                let executor = if prompt == "silent" { &impatient } else { &patient };
+                let result = run(executor, Script::typescript(source)).await;
                 let value = value(&result);
                 assert_eq!(value[0], code, "{kind:?} {ask}: {value}");
                 assert_eq!(

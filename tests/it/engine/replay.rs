@@ -159,7 +159,8 @@ async fn a_replay_does_not_sleep() {
     assert!(result.usage.wall_time.as_millis() >= 5_000);
     let replay = replay(&recording, |script| script).await;
     assert_eq!(replay.difference, None);
-    assert!(replay.result.usage.wall_time.as_millis() < 4_000, "{:?}", replay.result.usage);
+    // One that waited would take at least as long.
+    assert!(replay.result.usage.wall_time.as_millis() < 5_000, "{:?}", replay.result.usage);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -182,9 +183,9 @@ async fn a_run_that_was_stopped_while_it_waited_replays() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_end_of_a_call_is_not_recorded() {
     for call in [
-        "await asyncio.wait_for(tools.mock.hang(), timeout=0.05)",
-        "await tools.mock.hang({}, {'timeout': 0.05})",
-        "call_mcp_tool_sync('mcp__mock__hang', {}, {'timeout': 0.05})",
+        "await asyncio.wait_for(tools.mock.hang(), timeout=0.5)",
+        "await tools.mock.hang({}, {'timeout': 0.5})",
+        "call_mcp_tool_sync('mcp__mock__hang', {}, {'timeout': 0.5})",
     ] {
         let source = format!(
             "import asyncio

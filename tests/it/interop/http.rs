@@ -86,8 +86,8 @@ fn spawn(command: &mut Command) -> Child {
     command.stdin(Stdio::null()).process_group(0).spawn().unwrap()
 }
 
-/// Returns what `find` finds in the first line that has it, if there is one in time. The other lines are read too, so that the server never
-/// blocks.
+/// Returns what `find` finds in the first line that has it, if there is one in time. The other lines are read too, so
+/// that the server never blocks.
 fn first_line<T: Send + 'static>(
     output: impl Read + Send + 'static,
     find: impl Fn(&str) -> Option<T> + Send + 'static,

@@ -303,7 +303,9 @@ fn too_many_hung_workers_end_the_server() {
     let last = python("import asyncio\nawait asyncio.sleep(6)\n'last output'");
     let last = session.begin(1, "tools/call", last);
     // A script that is stopped before its loop hangs nothing.
+    let start = Instant::now();
     while server.health()["engines"]["typescript"]["lost"] != 3 {
+        assert!(start.elapsed() < WATCHDOG, "nothing hangs");
         let arguments = json!({ "code": WEDGE, "timeoutMs": 500 });
         let params = json!({ "name": "executeTypescript", "arguments": arguments });
         let result = session.begin(2, "tools/call", params).result();

@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 
 use crate::support::serve::Start;
 use crate::support::serve_http::{Reply, Server, WATCHDOG, wait_for, wait_within};
-use crate::support::stopwatch::Stopwatch;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 

@@ -66,22 +66,18 @@ fn growth(start: Start, before: impl FnOnce(&mut Client), attack: impl FnOnce(&m
     growth
 }
 
+/// Checks the lowest of at most three measurements: V8 decides when it collects, its marking takes memory of its own,
+/// and on a busy machine the process may still be at something else.
 #[expect(clippy::print_stdout, reason = "the figures are what such a test is run by hand for")]
-fn check(what: &str, growth: u64, most: u64) {
-    println!("{what}: {} MB, at most {} MB", growth / MEGABYTE, most / MEGABYTE);
-    assert!(growth <= most, "{what}: {} MB, at most {} MB", growth / MEGABYTE, most / MEGABYTE);
-}
-
-/// Checks the lowest of at most three measurements: V8 decides when it collects, and its marking takes memory of its
-/// own.
-fn check_least(what: &str, most: u64, measure: impl Fn() -> u64) {
+fn check(what: &str, most: u64, measure: impl Fn() -> u64) {
     let mut least = measure();
     for _ in 0..2 {
         if least > most {
             least = least.min(measure());
         }
     }
-    check(what, least, most);
+    println!("{what}: {} MB, at most {} MB", least / MEGABYTE, most / MEGABYTE);
+    assert!(least <= most, "{what}: {} MB, at most {} MB", least / MEGABYTE, most / MEGABYTE);
 }
 
 fn nothing(_client: &mut Client) {}
@@ -111,17 +107,18 @@ fn v_282_a_request_costs_no_more_than_its_bytes() {
         ("values in the code", format!(r#"{{"code":{values}}}"#), ""),
     ] {
         let line = call_line(900, "executeTypescript", &arguments);
-        let grown = growth(Start::new(), nothing, |client| {
-            client.send_line(line.as_bytes());
-            let answer = client.answer(&json!(900));
-            if code.is_empty() {
-                let message = answer["error"]["message"].as_str().unwrap();
-                assert!(message.contains("`input`"), "{message}");
-            } else {
-                assert_eq!(answer["result"]["structuredContent"]["error"]["code"], code);
-            }
+        check(what, bar(line.len()), || {
+            growth(Start::new(), nothing, |client| {
+                client.send_line(line.as_bytes());
+                let answer = client.answer(&json!(900));
+                if code.is_empty() {
+                    let message = answer["error"]["message"].as_str().unwrap();
+                    assert!(message.contains("`input`"), "{message}");
+                } else {
+                    assert_eq!(answer["result"]["structuredContent"]["error"]["code"], code);
+                }
+            })
         });
-        check(what, grown, bar(line.len()));
     }
     for (what, line) in [
         (
@@ -131,23 +128,25 @@ fn v_282_a_request_costs_no_more_than_its_bytes() {
         ("no method at all", format!(r#"{{"jsonrpc":"2.0","id":900,"x":{values}}}"#)),
         ("not JSON in the end", format!(r#"{{"jsonrpc":"2.0","id":900,"method":"ping","params":{values}]"#)),
     ] {
-        let grown = growth(Start::new(), nothing, |client| {
-            client.send_line(line.as_bytes());
-            assert!(client.answer(&json!(900))["error"].is_object());
+        check(what, bar(line.len()), || {
+            growth(Start::new(), nothing, |client| {
+                client.send_line(line.as_bytes());
+                assert!(client.answer(&json!(900))["error"].is_object());
+            })
         });
-        check(what, grown, bar(line.len()));
     }
     for (what, line) in [
         ("an answer without a request", format!(r#"{{"jsonrpc":"2.0","id":1,"result":{values}}}"#)),
         ("a notification", format!(r#"{{"jsonrpc":"2.0","method":"notifications/x","params":{values}}}"#)),
     ] {
-        let grown = growth(Start::new(), nothing, |client| {
-            client.send_line(line.as_bytes());
-            // Neither has an answer: the next message answers the next request.
-            assert_eq!(client.request("ping", json!({}))["result"], json!({}));
-            assert!(client.take_seen().is_empty());
+        check(what, bar(line.len()), || {
+            growth(Start::new(), nothing, |client| {
+                client.send_line(line.as_bytes());
+                // Neither has an answer: the next message answers the next request.
+                assert_eq!(client.request("ping", json!({}))["result"], json!({}));
+                assert!(client.take_seen().is_empty());
+            })
         });
-        check(what, grown, bar(line.len()));
     }
 }
 
@@ -200,27 +199,30 @@ fn v_284_requests_over_http_cost_no_more_than_their_bytes() {
         ("four inputs at once", &unrun, 4, said[0]),
         ("four times values elsewhere", &elsewhere, 4, said[1]),
     ] {
-        let server = Server::plain();
-        assert_eq!(server.session().run("return 1")["value"], 1);
-        let python =
-            json!({ "name": "executePython", "arguments": { "code": "return 1", "timeoutMs": 120_000 } });
-        assert_eq!(
-            server.stateless("tools/call", python).message()["result"]["structuredContent"]["value"],
-            1
-        );
-        let rest = at_rest(server.process());
-        std::thread::scope(|scope| {
-            for _ in 0..at_once {
-                scope.spawn(|| {
-                    let reply = server.send("POST", "/mcp", &headers, body);
-                    let text = reply.body();
-                    assert!(text.contains(said), "{text}");
-                });
-            }
-        });
-        let grown = memory(server.process(), "VmHWM:").saturating_sub(rest);
-        check(what, grown, at_once * bar(body.len()));
-        assert_eq!(server.session().run("return 1")["value"], 1);
+        let measure = || {
+            let server = Server::plain();
+            assert_eq!(server.session().run("return 1")["value"], 1);
+            let python =
+                json!({ "name": "executePython", "arguments": { "code": "return 1", "timeoutMs": 120_000 } });
+            assert_eq!(
+                server.stateless("tools/call", python).message()["result"]["structuredContent"]["value"],
+                1
+            );
+            let rest = at_rest(server.process());
+            std::thread::scope(|scope| {
+                for _ in 0..at_once {
+                    scope.spawn(|| {
+                        let reply = server.send("POST", "/mcp", &headers, body);
+                        let text = reply.body();
+                        assert!(text.contains(said), "{text}");
+                    });
+                }
+            });
+            let grown = memory(server.process(), "VmHWM:").saturating_sub(rest);
+            assert_eq!(server.session().run("return 1")["value"], 1);
+            grown
+        };
+        check(what, at_once * bar(body.len()), measure);
     }
 }
 
@@ -248,35 +250,40 @@ fn v_285_answers_of_servers_cost_no_more_than_their_bytes() {
             let echo = client.run("return await tools.faulty.target({ kind: 'many-values' })");
             assert_eq!(echo["value"]["a"].as_array().map(Vec::len), Some(10), "{echo}");
         };
-        let start = Start::new().server("faulty", &["wrong-types"]);
-        let grown = growth(start, before, |client| {
-            let code = run(client, &source);
-            let expected = match kind {
-                // The text of no blocks at all is short.
-                "many-blocks" => "no",
-                "many-values-in-a-block" | "many-values-in-an-error" => "TOOL_ERROR",
-                _ => "RESULT_TOO_LARGE",
-            };
-            assert_eq!(code, expected, "{kind}");
-        });
+        let start = || Start::new().server("faulty", &["wrong-types"]);
         // Beside the memory that a script may have: the script gets the answer if it is not too large.
         let script = if kind == "many-blocks" { SCRIPT } else { 0 };
-        check(kind, grown, bar(bytes) + script);
+        check(kind, bar(bytes) + script, || {
+            growth(start(), before, |client| {
+                let code = run(client, &source);
+                let expected = match kind {
+                    // The text of no blocks at all is short.
+                    "many-blocks" => "no",
+                    "many-values-in-a-block" | "many-values-in-an-error" => "TOOL_ERROR",
+                    _ => "RESULT_TOO_LARGE",
+                };
+                assert_eq!(code, expected, "{kind}");
+            })
+        });
     }
 }
 
 #[test]
 fn v_286_lists_of_servers_cost_no_more_than_their_bytes() {
     let bytes = 10 * 300_000 * 7;
-    let start = Start::new().server("faulty", &["giant-schema", "values"]);
-    let grown = growth(start, nothing, |client| {
-        // The list is requested again. Its large schemas are left out, and the rest of it is used.
-        let source = "await tools.faulty.add_tool({});
+    let start = || Start::new().server("faulty", &["giant-schema", "values"]);
+    let most = Cell::new(0);
+    check("a list", bar(bytes), || {
+        let grown = growth(start(), nothing, |client| {
+            // The list is requested again. Its large schemas are left out, and the rest of it is used.
+            let source = "await tools.faulty.add_tool({});
             return [await tools.faulty.extra_0({}), Object.keys(await tools.faulty.echo({ a: 1 }))]";
-        assert_eq!(run(client, source), json!(["extra_0", ["a"]]));
+            assert_eq!(run(client, source), json!(["extra_0", ["a"]]));
+        });
+        most.set(grown.max(most.get()));
+        grown
     });
-    assert!(grown > bytes as u64 / 2, "the list was read again: {grown}");
-    check("a list", grown, bar(bytes));
+    assert!(most.get() > bytes as u64 / 2, "the list was read again: {}", most.get());
 }
 
 #[test]
@@ -305,43 +312,46 @@ fn v_287_values_of_scripts_cost_no_more_than_their_bytes() {
         // While the script runs, V8 marks garbage in memory of its own.
         let marking = 8 * MEGABYTE;
         let most = at_once * (SCRIPT + bar(bytes) + marking);
-        check_least("values", most, measure);
+        check("values", most, measure);
         // Four at once leave V8 too little time, so that all of them can reach the limit.
         if at_once == 1 {
             for _attempt in 0..4 {
                 if values.get() > 0 {
                     break;
                 }
-                check_least("values", most, measure);
+                check("values", most, measure);
             }
             assert!(values.get() > 0, "no run has returned its value");
         }
     }
     let source =
         "emit({ type: 'text', text: 'x', a: Array.from({ length: 1.2e6 }, () => ({ '': 0 })) }); return 1";
-    let grown = growth(Start::new(), nothing, |client| {
-        let answer = client.call("executeTypescript", json!({ "code": source, "timeoutMs": 60_000 }));
-        assert_eq!(answer["structuredContent"]["emittedBlocks"], 1, "{answer}");
-        assert!(answer["content"].to_string().len() < 60_000);
+    check("a block", SCRIPT + bar(bytes), || {
+        growth(Start::new(), nothing, |client| {
+            let answer = client.call("executeTypescript", json!({ "code": source, "timeoutMs": 60_000 }));
+            assert_eq!(answer["structuredContent"]["emittedBlocks"], 1, "{answer}");
+            assert!(answer["content"].to_string().len() < 60_000);
+        })
     });
-    check("a block", grown, SCRIPT + bar(bytes));
     let source = "for (let n = 0; n < 50_000; n++) emit({ type: 'text', text: '' }); return 1";
-    let grown = growth(Start::new(), nothing, |client| {
-        let answer = client.call("executeTypescript", json!({ "code": source, "timeoutMs": 60_000 }));
-        assert_eq!(answer["structuredContent"]["emittedBlocks"], 50_000, "{answer}");
+    check("blocks", SCRIPT + bar(16 << 20), || {
+        growth(Start::new(), nothing, |client| {
+            let answer = client.call("executeTypescript", json!({ "code": source, "timeoutMs": 60_000 }));
+            assert_eq!(answer["structuredContent"]["emittedBlocks"], 50_000, "{answer}");
+        })
     });
-    check("blocks", grown, SCRIPT + bar(16 << 20));
 }
 
 #[test]
 fn v_288_values_of_python_cost_no_more_than_their_bytes() {
     let source = "return [{'': 0}] * 1_900_000";
-    let grown = growth(Start::new(), nothing, |client| {
-        let answer = client.call("executePython", json!({ "code": source, "timeoutMs": 120_000 }));
-        let structured = &answer["structuredContent"];
-        assert!(structured["valueTruncated"].is_object(), "{structured}");
+    check("a value of Python", SCRIPT + bar(1_900_000 * 8), || {
+        growth(Start::new(), nothing, |client| {
+            let answer = client.call("executePython", json!({ "code": source, "timeoutMs": 120_000 }));
+            let structured = &answer["structuredContent"];
+            assert!(structured["valueTruncated"].is_object(), "{structured}");
+        })
     });
-    check("a value of Python", grown, SCRIPT + bar(1_900_000 * 8));
 }
 
 #[test]
@@ -353,26 +363,29 @@ fn v_289_arguments_of_tools_cost_no_more_than_their_bytes() {
     };
     // Few enough values for a tree, against which the schema is checked.
     let source = "const a = Array.from({ length: 5_000 }, () => ({ '': 0 })); return (await tools.well.echo({ a })).a.length";
-    let grown = growth(start(), before, |client| assert_eq!(run(client, source), 5_000));
     // Both as arguments and as an answer that has them twice.
-    check("few", grown, SCRIPT + bar(35_000) + bar(3 * 35_000));
+    check("few", SCRIPT + bar(35_000) + bar(3 * 35_000), || {
+        growth(start(), before, |client| assert_eq!(run(client, source), 5_000))
+    });
     let source = "const a = Array.from({ length: 1e6 }, () => ({ '': 0 }));
         try { await tools.well.echo({ a }) } catch (error) { return [error.code, error.message] }";
-    let grown = growth(start(), before, |client| {
-        let value = run(client, source);
-        assert_eq!(value[0], "INVALID_ARGUMENTS", "{value}");
-        assert!(value[1].as_str().unwrap().contains("values in one JSON text"), "{value}");
+    check("many", SCRIPT + bar(7_000_000), || {
+        growth(start(), before, |client| {
+            let value = run(client, source);
+            assert_eq!(value[0], "INVALID_ARGUMENTS", "{value}");
+            assert!(value[1].as_str().unwrap().contains("values in one JSON text"), "{value}");
+        })
     });
-    check("many", grown, SCRIPT + bar(7_000_000));
 }
 
 #[test]
 fn v_290_empty_lines_are_kept_as_one() {
     let source = "for (let n = 0; n < 2e6; n++) console.log(''); return 1";
-    let grown = growth(Start::new(), nothing, |client| {
-        let answer = client.call("executeTypescript", json!({ "code": source, "timeoutMs": 120_000 }));
-        assert_eq!(answer["structuredContent"]["value"], 1, "{answer}");
-    });
     // They are a megabyte of newlines, and ten thousand parts.
-    check("empty lines", grown, SCRIPT + 8 * MEGABYTE);
+    check("empty lines", SCRIPT + 8 * MEGABYTE, || {
+        growth(Start::new(), nothing, |client| {
+            let answer = client.call("executeTypescript", json!({ "code": source, "timeoutMs": 120_000 }));
+            assert_eq!(answer["structuredContent"]["value"], 1, "{answer}");
+        })
+    });
 }

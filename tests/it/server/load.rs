@@ -5,8 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::serve::{Client, Start};
-use crate::support::serve_http::{Server, Session, wait_for};
-use crate::support::stopwatch::{LATE, Stopwatch};
+use crate::support::serve_http::{Server, Session, wait_for, wait_within};
 
 const FOREVER: &str = "await new Promise((done) => setTimeout(done, 25000))";
 
@@ -162,15 +161,14 @@ fn v_413_pages_of_a_large_run_are_released() {
         "const k = []; for (let i = 0; ; i++) k.push(Symbol.for('x'.repeat(1000) + i))",
         "const k = []; for (;;) k.push({ a: {} })",
     ] {
-        let answer = client.run(source);
+        let answer = client.call("executeTypescript", json!({ "code": source, "timeoutMs": 120_000 }));
+        let answer = &answer["structuredContent"];
         assert_eq!(answer["error"]["code"], "MEMORY_LIMIT", "{source}: {answer}");
-        let stopwatch = Stopwatch::start();
-        let mut now = client.resident_bytes();
-        while now > before + LEFT_OVER && stopwatch.elapsed() < Duration::from_secs(2) + LATE {
-            client.ping();
-            now = client.resident_bytes();
-        }
-        assert!(now <= before + LEFT_OVER, "{source}: {before} bytes before, {now} after; {stopwatch:?}");
+        // It takes two seconds. The rest is for a busy machine: only an engine that is idle for half a minute releases
+        // them by itself.
+        wait_within(Duration::from_secs(20), || {
+            (client.resident_bytes() <= before + LEFT_OVER).then_some(())
+        });
     }
     client.end();
 }

@@ -366,10 +366,14 @@ fn workers_that_are_killed_lose_and_repeat_nothing() {
         .unwrap();
     let (next, finished, kills) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
     let outcomes: Mutex<BTreeMap<String, u32>> = Mutex::default();
+    // Each side waits for the other, unless that one has failed.
+    let (began, most) = (Instant::now(), 5 * LONG + Duration::from_secs(runs as u64));
+    let is_late = || began.elapsed() > most;
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut random: u64 = 0x9e37_79b9_7f4a_7c15;
             while finished.load(Ordering::Relaxed) < runs || kills.load(Ordering::Relaxed) < 3 {
+                assert!(!is_late(), "the runs do not end");
                 random =
                     random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 std::thread::sleep(Duration::from_millis(100 + (random >> 33) % 900));
@@ -383,7 +387,7 @@ fn workers_that_are_killed_lose_and_repeat_nothing() {
             scope.spawn(|| {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= runs && kills.load(Ordering::Relaxed) > 2 {
+                    if number >= runs && (kills.load(Ordering::Relaxed) > 2 || is_late()) {
                         return;
                     }
                     let code = format!(

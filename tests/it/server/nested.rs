@@ -151,11 +151,15 @@ fn v_611_workers_that_are_asked_for_ahead_of_time_keep_none_from_runs() {
     assert_eq!(statuses(&spares), [101, 101, 503]);
     let runs = [ask(""), ask(""), ask("")];
     assert_eq!(statuses(&runs), [101, 101, 503]);
-    // A run waits for a worker to be returned.
-    let waiting = ask("");
-    std::thread::sleep(Duration::from_millis(100));
-    drop(runs);
-    assert_eq!(status(&waiting), 101);
+    // A run waits for a worker to be returned: for a second, which a busy machine may need for it. Then others try.
+    let is_waited_for = |lent: Vec<TcpStream>| {
+        let waiting = ask("");
+        std::thread::sleep(Duration::from_millis(100));
+        drop(lent);
+        status(&waiting) == 101
+    };
+    let lend = || wait_within(LONG, || Some(ask("")).filter(|run| status(run) == 101));
+    assert!(is_waited_for(runs.into()) || (0..20).any(|_| is_waited_for(vec![lend(), lend()])));
 }
 
 /// The executor's spare does not keep its only worker from its run, in either language.
@@ -174,7 +178,12 @@ fn v_620_one_worker_is_enough_for_one_run_at_a_time() {
             _ => ("executePython", number.to_string()),
         };
         let params = json!({ "name": tool, "arguments": { "code": code } });
-        let result = session.begin(number, "tools/call", params).result();
+        // The worker of the run before has a second to end, which a busy machine may need for it. A spare that kept the
+        // run's worker would keep it for minutes.
+        let result = wait_within(LONG, || {
+            let result = session.begin(number, "tools/call", params.clone()).result();
+            (result["structuredContent"]["error"]["code"] != "ENGINE_UNAVAILABLE").then_some(result)
+        });
         assert_eq!(result["structuredContent"]["value"], number, "{result}");
     }
 }

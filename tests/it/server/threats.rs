@@ -247,7 +247,9 @@ fn mp_198_end_of_stdin() {
 
 /// Hangs this many workers. A script that is stopped before its loop hangs none.
 fn hang(client: &mut Client, count: u64) {
+    let start = Instant::now();
     while client.health()["engines"]["typescript"]["lost"] != count {
+        assert!(start.elapsed() < WATCHDOG, "nothing hangs");
         let result = client.call("executeTypescript", json!({ "code": WEDGE, "timeoutMs": 500 }));
         assert_eq!(result["structuredContent"]["error"]["code"], "TIMEOUT", "{result}");
     }

@@ -37,6 +37,7 @@ pub(crate) mod stopwatch;
 /// `cx ui`, its requests, and the page in a browser.
 pub(crate) mod ui;
 
+use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
@@ -113,6 +114,14 @@ pub(crate) fn descendants_of(process: u32) -> Vec<PathBuf> {
     let theirs: Vec<PathBuf> = found.iter().flat_map(|child| children(child)).collect();
     found.extend(theirs);
     found
+}
+
+/// An address at which nobody listens, and nobody else will as long as the socket is there.
+pub(crate) fn unheard_address() -> (tokio::net::TcpSocket, SocketAddr) {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    let address = socket.local_addr().unwrap();
+    (socket, address)
 }
 
 /// Waits for something that another thread brings about.

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -80,9 +80,19 @@ impl NatsServer {
         self.child.wait().unwrap();
     }
 
-    /// Starts it again at the same port, with the same files.
+    /// Starts it again at the same port, with the same files, and waits until it listens. Another process may have the
+    /// port meanwhile: it is started again until that one has gone.
     pub(crate) fn restart(&mut self) {
-        self.child = spawn(self.directory.path(), &self.port.to_string());
+        let port = self.port.to_string();
+        self.child = spawn(self.directory.path(), &port);
+        let began = Instant::now();
+        while !self.log().contains("Listening for client connections") {
+            assert!(began.elapsed() < WATCHDOG, "it does not listen: {}", self.log());
+            std::thread::sleep(Duration::from_millis(20));
+            if self.child.try_wait().unwrap().is_some() {
+                self.child = spawn(self.directory.path(), &port);
+            }
+        }
     }
 
     /// Ends it, and starts it again with another configuration.

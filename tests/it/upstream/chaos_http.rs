@@ -318,10 +318,8 @@ async fn up_223_the_old_transport_when_its_stream_goes_wrong() {
 
 #[tokio::test]
 async fn up_224_no_listener() {
-    // Nobody else gets its port, and nobody listens on it.
-    let socket = tokio::net::TcpSocket::new_v4().unwrap();
-    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let url = format!("http://{}/mcp", socket.local_addr().unwrap());
+    let (_unheard, address) = crate::support::unheard_address();
+    let url = format!("http://{address}/mcp");
     let stage = Stage::stdio_with(&[], |_| McpServer::http("faulty", url.parse().unwrap()));
     stage
         .beside(async {

@@ -129,6 +129,7 @@ async fn up_210_a_crash_loop_is_broken() {
                 }
                 return times.sort((a, b) => a - b)[10]";
             let median = stage.value(source).await;
+            // The least pause before a start is half a second.
             assert!(median.as_f64().is_some_and(|median| median < 250.0), "{median}");
             assert!(stage.noted("started") <= starts + 1, "{}", stage.notes());
             // Two starts for each attempt: the second with the other kind of protocol revision.

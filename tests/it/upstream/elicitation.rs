@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use cx::{ElicitationAnswer, ElicitationMode, ElicitationRequest, Limits, McpServer, Root, Script};
+use cx::{ElicitationAnswer, ElicitationMode, ElicitationRequest, Limits, Root, Script};
 use serde_json::{Value, json};
 
 use crate::support::chaos::{CALL_TIME, Stage};
@@ -15,11 +15,7 @@ const WAYS: [&[&str]; 4] =
     [&["elicits"], &["elicits", "modern"], &["http", "elicits"], &["http", "elicits", "modern"]];
 
 fn stage(way: &[&str]) -> Stage {
-    stage_with(way, |server| server)
-}
-
-fn stage_with(way: &[&str], change: impl FnOnce(McpServer) -> McpServer) -> Stage {
-    if way[0] == "http" { Stage::http_with(way, change) } else { Stage::stdio_with(way, change) }
+    Stage::over(way, |server| server)
 }
 
 /// A question with a field that has a default and one that must be chosen.
@@ -195,7 +191,7 @@ async fn each_call_declares_what_can_be_asked() {
 #[tokio::test]
 async fn the_operator_switches_questions_off() {
     for way in WAYS {
-        let stage = stage_with(way, |server| server.elicitation(false));
+        let stage = Stage::over(way, |server| server.elicitation(false));
         let arguments = json!({ "method": "elicitation/create", "params": form() });
         let script = Script::typescript(format!(
             "try {{ return (await tools.faulty.target({arguments})).answer.error.code }} catch (error) {{ return error.code }}"
@@ -258,7 +254,7 @@ async fn v_714_questions_before_a_resource_or_a_prompt_are_bounded_and_need_a_us
 /// Over pipes a server does not say for which call it asks. If it could be a call of another run, no user is asked.
 #[tokio::test]
 async fn a_question_that_could_be_of_another_run_is_refused() {
-    let stage = stage_with(WAYS[0], |server| server.call_timeout(Duration::from_secs(60)));
+    let stage = Stage::over(WAYS[0], |server| server.call_timeout(Duration::from_secs(59)));
     let waiting = stage.executor.start("return await tools.faulty.slow({ ms: 50_000 })");
     crate::support::wait_until(|| stage.noted("executed slow") == 1).await;
     let script = asking("elicitation/create", &form());
@@ -313,7 +309,7 @@ async fn an_error_that_needs_an_address_asks_the_user_and_calls_nothing_again() 
 async fn roots_are_told_as_configured() {
     let root = || Root::from_directory("/srv/project").unwrap();
     for way in WAYS {
-        let some = stage_with(way, |server| server.root(root()));
+        let some = Stage::over(way, |server| server.root(root()));
         let told = some.value(asking("roots/list", &json!({}))).await;
         let roots = json!({ "roots": [{ "uri": "file:///srv/project", "name": "project" }] });
         assert_eq!(given(way, &told), roots, "{way:?}: {told}");

@@ -24,7 +24,7 @@ const WAYS: [&[&str]; 2] = [&["tasks"], &["http", "tasks"]];
 const STATELESS: [&[&str]; 2] = [&["tasks", "modern"], &["http", "tasks", "modern"]];
 
 fn stage(way: &[&str]) -> Stage {
-    if way[0] == "http" { Stage::http(way) } else { Stage::stdio(way) }
+    Stage::over(way, |server| server)
 }
 
 /// A call of the tool that runs only as a task.
@@ -266,7 +266,8 @@ async fn the_end_of_a_server_ends_the_calls_of_its_tasks() {
 #[tokio::test]
 async fn the_end_of_a_run_cancels_its_tasks() {
     for way in WAYS {
-        let stage = stage(way);
+        // Calls have longer than the run.
+        let stage = Stage::over(way, |server| server.call_timeout(Duration::from_secs(59)));
         stage.call("tools.faulty.echo({})").await;
         let limits = Limits { wall_time: Duration::from_secs(3), ..Limits::default() };
         let script = Script::typescript(format!("await {}", target(&json!({ "polls": 1_000_000 }))));

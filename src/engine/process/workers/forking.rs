@@ -21,7 +21,7 @@ use crate::engine::process::forks::{self, ForkReport, REQUEST};
 /// How often it is checked whether the executor is closed, while a fork server warms up.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Maximum time in which a fork server forks: it has nothing else to do.
+/// Maximum time in which a fork server forks: it has nothing else to do, and the rest is for a busy machine.
 const MAX_FORK: Duration = Duration::from_secs(5);
 
 /// Maximum time in which it makes its instance. Machine code that is in no cache is compiled first.

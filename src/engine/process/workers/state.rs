@@ -121,13 +121,14 @@ impl WorkerProcess {
 
     /// The exit status of a worker that has closed its connection, if it ends soon.
     pub(in crate::engine::process) async fn ended(&mut self) -> Option<ExitStatus> {
+        let child = self.child.as_mut()?;
         for _ in 0..STATUS_TRIES {
-            let ended = self.child.as_mut()?.try_wait();
-            if !matches!(ended, Ok(None)) {
-                // One that its parent has lost does not come any more.
-                return ended.ok().flatten();
+            match child.try_wait() {
+                Ok(None) => tokio::time::sleep(STATUS_PAUSE).await,
+                Ok(status) => return status,
+                // Its parent has lost it, and nobody else knows it.
+                Err(_) => return None,
             }
-            tokio::time::sleep(STATUS_PAUSE).await;
         }
         None
     }

@@ -90,10 +90,8 @@ async fn addresses_that_no_script_may_ask_for() {
 #[tokio::test]
 async fn errors_say_which_host_and_what_to_do() {
     python().await;
-    // Nobody else gets its port, and nobody listens on it.
-    let socket = tokio::net::TcpSocket::new_v4().unwrap();
-    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let closed = socket.local_addr().unwrap().port();
+    let (_unheard, address) = crate::support::unheard_address();
+    let closed = address.port();
     let executor = executor(&["127.0.0.1"]);
     for (url, code, words) in [
         (
