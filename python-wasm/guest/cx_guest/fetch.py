@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 import wit_world
 
 from cx_guest import queries
+from cx_guest.options import milliseconds
 from cx_guest.output import printable
 
 _numbers = itertools.count(1)
@@ -245,8 +246,9 @@ def _request(number, url, method, headers, params, body, json, timeout, redirect
     }
     if body is not None:
         request["body"] = _body_of(body)
-    if timeout is not None:
-        request["timeoutMs"] = float(timeout) * 1000.0
+    timeout_ms = None if timeout is None else milliseconds("fetch: `timeout`", timeout)
+    if timeout_ms is not None:
+        request["timeoutMs"] = timeout_ms
     return request
 
 
