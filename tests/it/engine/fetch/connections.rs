@@ -31,6 +31,11 @@ async fn a_request_that_is_not_wanted_any_more_closes_its_connection() {
     wait_until(|| host.open() == 0).await;
     let in_python = "import asyncio
 codes = []
+for no_time in (0, -1, float('nan'), '1'):
+    try:
+        await fetch(inputs + '/silent', timeout=no_time)
+    except TypeError as error:
+        assert '`timeout` must be a number of seconds above 0' in str(error), error
 for path in ('/silent', '/body'):
     try:
         async with asyncio.timeout(0.1):
