@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use crate::text::secrets::{looks_like_token, names_secret};
+use crate::text::secrets::{looks_like_token, masked_address, names_secret, without_tokens};
 
 pub(super) use crate::text::secrets::MASK;
 
@@ -43,7 +43,7 @@ fn one_argument(argument: &str) -> String {
 fn address(text: &str) -> Option<String> {
     match Url::parse(text) {
         Ok(parsed) => parsed.has_host().then(|| url(&parsed)),
-        Err(_) => begins_as_address(text).then(|| unparsed(text)),
+        Err(_) => begins_as_address(text).then(|| masked_address(text)),
     }
 }
 
@@ -88,34 +88,30 @@ pub(super) fn url(url: &Url) -> String {
 pub(super) fn raw_url(text: &str) -> String {
     match Url::parse(text) {
         Ok(parsed) if parsed.has_host() => url(&parsed),
-        _ => unparsed(text),
+        _ => masked_address(text),
     }
 }
 
-fn unparsed(text: &str) -> String {
-    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
-    let scheme = &text[..text.len() - rest.len()];
-    // First the user's name and password, which end at an `@`: a password may have a `?` and a `/`.
-    let (user, place) = match rest.rsplit_once('@') {
-        Some((_, place)) => (format!("{MASK}@"), place),
-        None => (String::new(), rest),
-    };
-    let place = place.split(['?', '#']).next().unwrap_or_default();
-    format!("{scheme}{user}{}", without_tokens(place))
+/// An address as it is written, unless it has what is masked.
+pub(super) fn written_url(text: &str) -> String {
+    let masked = raw_url(text);
+    if masked.contains(MASK) || text.contains(['?', '#']) { masked } else { text.to_owned() }
 }
 
-/// A path with the segments masked that look like tokens.
-fn without_tokens(path: &str) -> String {
-    let segments = path.split('/').map(|segment| if looks_like_token(segment) { MASK } else { segment });
-    segments.collect::<Vec<_>>().join("/")
-}
-
-/// Addresses with commas between them, of which none should have a password. The rest of each is as it is written.
-pub(super) fn addresses(text: &str) -> String {
-    let shown = |address: &str| {
-        if address.contains(['@', '?']) { raw_url(address.trim()) } else { address.to_owned() }
-    };
-    text.split(',').map(shown).collect::<Vec<_>>().join(",")
+/// Addresses with commas between them, each as [`written_url`]. A comma that no address follows belongs to what is
+/// before it: it may be one of a password.
+pub(super) fn written_urls(text: &str) -> String {
+    let mut addresses: Vec<String> = Vec::new();
+    for part in text.split(',') {
+        match addresses.last_mut() {
+            Some(address) if !begins_as_address(part.trim_start()) => {
+                address.push(',');
+                address.push_str(part);
+            }
+            _ => addresses.push(part.to_owned()),
+        }
+    }
+    addresses.iter().map(|address| written_url(address)).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ impl Config {
             "tokensFile": self.tokens_file,
             "totalMemoryBytes": self.total_memory_bytes,
             "openTelemetry": self.open_telemetry.as_ref().map(|options| json!({
-                "endpoint": options.endpoint.as_deref().map(mask::addresses),
+                "endpoint": options.endpoint.as_deref().map(mask::written_url),
                 "traces": options.traces,
                 "metrics": options.metrics,
                 "content": options.content,
@@ -206,12 +206,12 @@ fn isolation(isolation: &Isolation) -> Value {
         }),
         Isolation::Remote(workers) => json!({
             "mode": isolation.as_str(),
-            "url": mask::addresses(&workers.url),
+            "url": mask::written_url(&workers.url),
             "tokenFile": workers.token_file,
         }),
         Isolation::Nats(workers) => json!({
             "mode": isolation.as_str(),
-            "url": mask::addresses(&workers.url),
+            "url": mask::written_urls(&workers.url),
             "keyFile": workers.key_file,
             "credentialsFile": workers.credentials_file,
             "caFile": workers.ca_file,

@@ -24,6 +24,7 @@ use crate::engine::process::refusal::failed;
 use crate::engine::process::{adopt, depth_of_run, end_process_with};
 use crate::error::{Error, OptionName, last_source};
 use crate::mcp::web::{check_clock, upgrading_client};
+use crate::text::secrets::masked_address;
 
 /// The argument with which a program is started as such a process. The address follows, then the token's file.
 pub(super) const ARGUMENT: &str = "cx-remote-worker";
@@ -73,7 +74,8 @@ pub(super) fn parse_url(text: &str, has_token: bool) -> Result<Url, Error> {
     });
     let Some(mut url) = url.filter(|url| url.username().is_empty() && url.password().is_none()) else {
         return Err(invalid(format!(
-            "expected the address of a server, such as https://cx.example.com: `{text}`"
+            "expected the address of a server, such as https://cx.example.com: `{}`",
+            masked_address(text)
         )));
     };
     let is_local = match url.host() {

@@ -15,6 +15,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
+use crate::text::secrets::masked_address;
+
 /// How long a server may take to accept a connection.
 const MAX_CONNECT_TIME: Duration = Duration::from_secs(5);
 
@@ -59,7 +61,7 @@ impl Addresses {
             format!(
                 "expected the address of a NATS server, such as tls://nats.example.com:4222, or several with commas \
                  between them: `{}`",
-                without_secrets(text)
+                masked_address(text)
             )
         };
         let mut addresses = Vec::new();
@@ -95,15 +97,6 @@ impl fmt::Display for Addresses {
             self.0.iter().map(|address| address.clone().into_inner().to_string()).collect();
         formatter.write_str(&shown.join(","))
     }
-}
-
-/// What stands before an `@` may be a password.
-fn without_secrets(text: &str) -> String {
-    let hidden = |part: &str| match part.rsplit_once('@') {
-        Some((_, host)) => format!("…@{host}"),
-        None => part.to_owned(),
-    };
-    text.split(',').map(hidden).collect::<Vec<_>>().join(",")
 }
 
 fn is_this_machine(host: &str) -> bool {

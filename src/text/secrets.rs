@@ -68,3 +68,23 @@ pub(crate) fn looks_like_token(word: &str) -> bool {
     let letters = word.chars().filter(char::is_ascii_alphabetic).count();
     word.len() >= 24 && word.chars().all(of_token) && digits >= 4 && letters >= 4 && !word.contains("..")
 }
+
+/// An address that need not be one, or several with commas between them, without what may be a user's name, a password
+/// or a token. More may be masked than is secret.
+pub(crate) fn masked_address(text: &str) -> String {
+    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let scheme = &text[..text.len() - rest.len()];
+    // First the user's name and password, which end at an `@`: a password may have a `?`, a `/` and a comma.
+    let (user, place) = match rest.rsplit_once('@') {
+        Some((_, place)) => (format!("{MASK}@"), place),
+        None => (String::new(), rest),
+    };
+    let place = place.split(['?', '#']).next().unwrap_or_default();
+    format!("{scheme}{user}{}", without_tokens(place))
+}
+
+/// A path with the segments masked that look like tokens.
+pub(crate) fn without_tokens(path: &str) -> String {
+    let segments = path.split('/').map(|segment| if looks_like_token(segment) { MASK } else { segment });
+    segments.collect::<Vec<_>>().join("/")
+}

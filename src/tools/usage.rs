@@ -243,12 +243,13 @@ pub(crate) fn summary(description: &str, shared: usize, max: usize) -> String {
 pub(crate) fn deprecation(description: &str, max: usize) -> Option<String> {
     const MAX_READ: usize = 1_000;
     let start = text::start(description, MAX_READ);
-    // `[DEPRECATED]` and the like count.
-    let mut sentences = std::iter::once(0)
-        .chain(sentence_ends(start))
-        .map(|at| start[at..].trim_start_matches(|letter: char| !letter.is_alphanumeric()));
+    // `**Deprecated**` and `[DEPRECATED]` count. A bracket stays, because it is closed.
+    let is_mark = |letter: char| !letter.is_alphanumeric() && !matches!(letter, '[' | '(');
+    let mut sentences =
+        std::iter::once(0).chain(sentence_ends(start)).map(|at| start[at..].trim_start_matches(is_mark));
     let is_note = |sentence: &&str| {
-        sentence.get(..DEPRECATED.len()).is_some_and(|word| word.eq_ignore_ascii_case(DEPRECATED))
+        let words = sentence.trim_start_matches(['[', '(']);
+        words.get(..DEPRECATED.len()).is_some_and(|word| word.eq_ignore_ascii_case(DEPRECATED))
     };
     sentences.find(is_note).map(|sentence| summary(sentence, 0, max))
 }

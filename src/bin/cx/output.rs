@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal as _};
 use std::os::fd::AsFd as _;
 
-use cx::{CancellationToken, ExecuteResult, Json, LogLevel, Output};
+use cx::{CancellationToken, Json, LogLevel, Output};
 use serde::Deserialize;
 
 use crate::exit::ExitStatus;
@@ -105,15 +105,6 @@ pub(crate) fn print_value(value: &Json, has_printed: bool) -> Result<(), OutputE
         // Too many values for an indented form to be readable.
         None => print_line(&printable(value.text())),
     }
-}
-
-/// Whether a run has printed or emitted something that [`print_entry`] writes to stdout.
-pub(crate) fn has_printed(result: &ExecuteResult) -> bool {
-    result.logs.iter().any(|entry| match entry {
-        Output::Log { level, .. } => !matches!(level, LogLevel::Warn | LogLevel::Error),
-        Output::Emit(_) => true,
-        _ => false,
-    })
 }
 
 /// Prints readable lines of a command.

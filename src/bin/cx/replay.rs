@@ -139,7 +139,7 @@ fn secrets(count: u64) -> String {
 
 fn print_outcome(result: &ExecuteResult, recording: &Recording) -> anyhow::Result<()> {
     match (result.value_json(), result.error()) {
-        (Some(value), _) => output::print_value(value, output::has_printed(result))?,
+        (Some(value), _) => output::print_value(value, writer::has_output())?,
         (None, Some(error)) => {
             diagnostic::print_script_error(error, &result.returned, recording.script_name());
         }

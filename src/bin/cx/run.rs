@@ -289,7 +289,7 @@ fn print_result(result: &ExecuteResult, name: &str, arguments: &RunArguments) ->
         diagnostic::print_output_bound(result);
     } else {
         match (result.value_json(), result.error()) {
-            (Some(value), _) => output::print_value(value, output::has_printed(result))?,
+            (Some(value), _) => output::print_value(value, writer::has_output())?,
             (None, Some(error)) => diagnostic::print_script_error(error, &result.returned, name),
             (None, None) => {}
         }

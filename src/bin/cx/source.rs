@@ -131,7 +131,8 @@ fn read_script(path: &Path, asked: Option<ScriptLanguage>) -> anyhow::Result<(St
         return Ok((read_stdin("the script")?, name, language));
     }
     let shown = path.display().to_string();
-    if !path.exists() && shown.contains([' ', '\n', '(', ';', '{']) {
+    let is_missing = path.metadata().is_err_and(|error| error.kind() != io::ErrorKind::PermissionDenied);
+    if is_missing && shown.contains([' ', '\n', '(', ';', '{']) {
         let shown = one_line(&preview(&shown, MAX_SHOWN));
         bail!("there is no file `{shown}`; code that is an argument is run with `-e CODE`");
     }

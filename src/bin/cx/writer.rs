@@ -77,6 +77,8 @@ struct Queue {
     has_failed: bool,
     /// Bytes of a line whose beginning was queued and whose end was not.
     cut: usize,
+    /// Whether a script has printed something to stdout.
+    has_output: bool,
 }
 
 #[derive(Debug)]
@@ -150,6 +152,11 @@ pub(crate) fn flush(max_wait: Duration) -> Option<io::Error> {
     queue.failure.take()
 }
 
+/// Whether a script has printed something to stdout. Its result need not have it, because that is bounded.
+pub(crate) fn has_output() -> bool {
+    WRITER.get().is_some_and(|writer| writer.queue.lock().has_output)
+}
+
 impl Writer {
     /// Queues text of the command itself, however long: it is in memory already, and the caller must not wait.
     fn push(&self, stream: Stream, text: &str) {
@@ -184,6 +191,7 @@ impl Writer {
         }
         let is_taken = queue.bytes < CAPACITY;
         if is_taken {
+            queue.has_output |= stream == Stream::Stdout;
             queue.push(stream, text);
         }
         drop(queue);

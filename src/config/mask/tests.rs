@@ -1,4 +1,4 @@
-use super::{arguments, raw_url};
+use super::{arguments, raw_url, written_url, written_urls};
 
 #[test]
 fn cf_189_passwords_in_addresses_are_masked_wherever_these_stand() {
@@ -35,5 +35,28 @@ fn cf_189_an_address_with_references_shows_no_password() {
     ];
     for (written, shown) in cases {
         assert_eq!(raw_url(written), shown);
+    }
+}
+
+#[test]
+fn v_710_a_password_with_commas_is_masked_as_a_whole() {
+    for (written, shown) in [
+        ("nats://a:4222,tls://b:4222", "nats://a:4222,tls://b:4222"),
+        ("a:4222, b:4222", "a:4222, b:4222"),
+        ("nats://a:4222,nats://me:geheim@b:4222", "nats://a:4222,nats://***@b:4222"),
+        ("nats://me:ge,he,im@a:4222,nats://b:4222", "nats://***@a:4222,nats://b:4222"),
+        ("me:geheim@a:4222", "***@a:4222"),
+        ("nats://a:4222?token=geheim", "nats://a:4222?token=***"),
+        ("nats://a:4222,b:4222?token=geheim", "nats://a:4222,b:4222"),
+    ] {
+        assert_eq!(written_urls(written), shown);
+    }
+    for (written, shown) in [
+        ("https://h.example", "https://h.example"),
+        ("https://me:ge,heim@h.example", "https://***@h.example/"),
+        ("https://h.example/ghp_geheim3geheim3geheim3/v1", "https://h.example/***/v1"),
+        ("https://h.example#geheim", "https://h.example/#***"),
+    ] {
+        assert_eq!(written_url(written), shown);
     }
 }

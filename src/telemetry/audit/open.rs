@@ -41,10 +41,10 @@ impl OpenEffects {
         }
     }
 
-    /// Whether a thread waits.
+    /// Number of threads that wait.
     #[cfg(test)]
-    pub(super) fn is_awaited(&self) -> bool {
-        // The thread that is woken looks at the count and waits again.
-        self.none_left.notify_all() > 0
+    pub(super) fn awaited(&self) -> usize {
+        // The threads that are woken look at the count and wait again.
+        self.none_left.notify_all()
     }
 }

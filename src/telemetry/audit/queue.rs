@@ -73,9 +73,15 @@ impl EntryQueue {
         true
     }
 
-    /// Refuses later events. The writer still writes the queued ones.
-    pub(super) fn close(&self) {
-        self.state.lock().is_closed = true;
+    /// Queues the last event, and refuses later ones. The writer still writes the queued ones. Does nothing if it was
+    /// called before.
+    pub(super) fn close(&self, last: Entry) {
+        let mut state = self.state.lock();
+        if !std::mem::replace(&mut state.is_closed, true) {
+            state.bytes += last.bytes();
+            state.entries.push_back(last);
+        }
+        drop(state);
         self.arrived.notify_one();
     }
 

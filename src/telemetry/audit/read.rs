@@ -144,7 +144,12 @@ impl AuditReader {
         }
         let read = reader.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut bytes)?;
         let is_complete = bytes.last() == Some(&b'\n');
-        if read == 0 || !(is_complete || incomplete) {
+        if read == 0 {
+            return Ok(None);
+        }
+        if !(is_complete || incomplete) {
+            // A line that is too long may have its end in the buffer.
+            reader.seek(SeekFrom::Start(*offset))?;
             return Ok(None);
         }
         bytes.truncate(bytes.len() - usize::from(is_complete));

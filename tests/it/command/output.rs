@@ -257,6 +257,8 @@ fn a_null_is_printed_only_where_nothing_else_is() {
         ("ts", "return null", "null\n"),
         ("ts", "console.warn('a')", "null\n"),
         ("ts", "console.log('a'); return 0", "a\n0\n"),
+        // What is printed last is in no result, which has at most 1 MB of output.
+        ("ts", "console.warn('x'.repeat(2_000_000)); console.log('a')", "a\n"),
     ] {
         let home = tempfile::tempdir().unwrap();
         let mut command = cx(home.path(), &["run", "--lang", language, "-e", source]);

@@ -174,9 +174,10 @@ fn what_is_wrong_with_the_server_is_said() {
         let all =
             format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(!output.status.success() && all.contains(problem), "{url}: {all}");
+        assert!(!all.contains("heim@"), "{url}: {all}");
     };
     said("nothing", "invalid `--remote`: expected the address of a server");
-    said("http://user:pass@127.0.0.1:1", "expected the address of a server");
+    said("http://user:geheim@127.0.0.1:1", "expected the address of a server");
     said("http://192.0.2.1:8000", "without TLS");
     said("http://127.0.0.1:1", "cannot be reached");
     let off = Server::start(Start::new().variable("CX_HTTP_TOKEN", TOKEN));

@@ -146,11 +146,14 @@ pub(super) fn sandbox(config: &Config) -> Vec<Check> {
 
 /// Where scripts are executed, if that is not this machine. The checks of the engines show whether it works.
 fn elsewhere(config: &Config) -> Option<Check> {
-    let (url, whose) = match config.isolation.as_ref()? {
-        Isolation::Remote(workers) => (&workers.url, "by the worker processes of"),
-        Isolation::Nats(workers) => (&workers.url, "by the workers of the queue at"),
+    let whose = match config.isolation.as_ref()? {
+        Isolation::Remote(_) => "by the worker processes of",
+        Isolation::Nats(_) => "by the workers of the queue at",
         _ => return None,
     };
+    // As it is shown: without a password that someone has written into it.
+    let json = config.to_json();
+    let url = json["isolation"]["url"].as_str().unwrap_or_default();
     let message = format!("scripts are executed {whose} {}", one_line(url));
     Some(Check::ok(SANDBOX, "other machines", message).with("url", one_line(url)))
 }

@@ -40,6 +40,20 @@ fn the_end_of_a_trail_begins_with_a_whole_line() {
     assert_eq!(reader.next_line(false).unwrap().unwrap().text, "{\"n\":6}");
 }
 
+/// The end of a line that is too long is no line, however often it is looked for.
+#[test]
+fn a_line_that_is_too_long_is_not_entered() {
+    let directory = tempfile::tempdir().unwrap();
+    let long = "x".repeat((1 << 20) + 100);
+    let lines = format!("{{\"n\":1}}\n{long}\n{{\"n\":2}}\n");
+    fs::write(directory.path().join("2026-01-01.jsonl"), lines).unwrap();
+    let mut reader = AuditReader::new(directory.path());
+    let mut next = || reader.next_line(false).unwrap().map(|line| line.text);
+    assert_eq!([next(), next(), next()], [Some("{\"n\":1}".to_owned()), None, None]);
+    fs::write(directory.path().join("2026-01-02.jsonl"), "{\"n\":3}\n").unwrap();
+    assert_eq!(next(), Some("{\"n\":3}".to_owned()));
+}
+
 /// Threat 610: a reader has found the end of a day's file, then its last line is written, then the next day's.
 #[test]
 fn v_610_the_last_line_of_a_day_is_not_passed_over() {

@@ -436,8 +436,10 @@ fn the_end_of_a_trail_waits_for_what_was_sent() {
     let run = observed_run();
     trail.observe(&run, &question());
     std::thread::scope(|scope| {
+        // As when a process is closed twice.
         scope.spawn(|| trail.stop());
-        eventually(|| trail.shared.open.is_awaited());
+        scope.spawn(|| trail.stop());
+        eventually(|| trail.shared.open.awaited() == 2);
         trail.observe(&run, &answer());
     });
     assert_eq!(trail.status().dropped, 0);
