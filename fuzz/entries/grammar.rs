@@ -23,7 +23,8 @@ pub(crate) enum Kind {
 /// A construct: where it may stand, the text before the part of it that nests, what that part is, the text after it.
 pub(crate) type Rule = (Kind, &'static str, Kind, &'static str);
 
-/// What may stand in what.
+/// What may stand in what. Some are mistakes that begin as something else, such as the type `({a=…})` without `=>`: that
+/// is seen only after what they contain was read.
 pub(crate) const RULES: &[Rule] = &[
     // Statements.
     (S, "{", S, "}"),

@@ -75,23 +75,47 @@ fn nests(chain: &[&Rule]) -> bool {
     fits && chain.first().zip(chain.last()).is_some_and(|(first, last)| first.0 == last.2)
 }
 
-/// Each two rules of which one can stand in the other, with the shortest rule that leads from the inner one back to the
+/// Each two rules of which one can stand in the other, with the shortest rules that lead from the inner one back to the
 /// outer one. The endings take turns, so that each rule is there with all of them.
+#[cfg(test)]
 pub(crate) fn pairs() -> Vec<Nesting> {
+    const KINDS: &[Kind] = &[S, E, T, G, M, P];
+    let ways: Vec<(Kind, Kind, Vec<&'static Rule>)> = KINDS
+        .iter()
+        .flat_map(|from| KINDS.iter().filter_map(move |to| Some((*from, *to, way(*from, *to)?))))
+        .collect();
     let mut found = Vec::new();
     for (number, outer) in RULES.iter().enumerate() {
         for (other, inner) in RULES.iter().enumerate().filter(|(_, inner)| inner.0 == outer.2) {
+            let back = ways.iter().find(|(from, to, _)| (*from, *to) == (inner.2, outer.0));
+            let Some((_, _, back)) = back else { continue };
             let mut chain = vec![outer, inner];
-            if !nests(&chain) {
-                let back = RULES.iter().filter(|rule| rule.0 == inner.2 && rule.2 == outer.0);
-                let Some(back) = back.min_by_key(|rule| rule.1.len() + rule.3.len()) else { continue };
-                chain.push(back);
-            }
+            chain.extend(back);
             let ending = [Ending::Closed, Ending::Mistaken, Ending::Open][(number + other) % 3];
             found.push(Nesting::new(&chain, ending));
         }
     }
     found
+}
+
+/// The shortest rules with which a part of one kind has a part of another one: none, one, or two.
+#[cfg(test)]
+fn way(from: Kind, to: Kind) -> Option<Vec<&'static Rule>> {
+    if from == to {
+        return Some(Vec::new());
+    }
+    let length = |way: &Vec<&'static Rule>| way.iter().map(|rule| rule.1.len() + rule.3.len()).sum::<usize>();
+    let of_one = rules(from, to).map(|rule| vec![rule]).min_by_key(length);
+    of_one.or_else(|| {
+        let firsts = RULES.iter().filter(|rule| rule.0 == from);
+        let of_two = firsts.flat_map(|first| rules(first.2, to).map(move |second| vec![first, second]));
+        of_two.min_by_key(length)
+    })
+}
+
+#[cfg(test)]
+fn rules(from: Kind, to: Kind) -> impl Iterator<Item = &'static Rule> {
+    RULES.iter().filter(move |rule| (rule.0, rule.2) == (from, to))
 }
 
 /// Makes a nesting out of bytes: of rules that fit, or of any texts.
