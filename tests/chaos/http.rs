@@ -187,7 +187,9 @@ fn answer_streamable(http: &Http, request: &Request, stream: &mut TcpStream) -> 
     http.server.handle(&request.body, &sink);
     drop(sink);
     let session = faults::session_header(http, method);
-    let streams = ["progress", "add_tool", "target"].contains(&name) || method == "tasks/result";
+    let streams = ["progress", "add_tool", "target"].contains(&name)
+        || method == "tasks/result"
+        || options.is("elicits") && ["resources/read", "prompts/get"].contains(&method);
     if streams || options.is("sse-answers") {
         write!(
             stream,

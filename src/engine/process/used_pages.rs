@@ -19,10 +19,10 @@ use super::connection::end_process;
 use super::fork_server::{self, Mapping};
 use super::forks::is_readable;
 
-/// Maximum time for a rehearsal. Without one workers are slower and no less right.
+/// Maximum time until the process reports. Without a report workers are slower and no less right.
 const MAX_TIME: Duration = Duration::from_secs(10);
 
-/// Maximum number of parts of memory that are reported. A rehearsal has some 500.
+/// Maximum number of parts of memory that are reported. A short run has some 500.
 const MAX_PARTS: usize = 16_384;
 
 /// The size of one page in `/proc/self/pagemap`, and its flags: `Documentation/admin-guide/mm/pagemap.rst` of Linux.
@@ -57,8 +57,8 @@ impl UsedPages {
     /// Those that `run` uses in a process which is forked for it. None if that fails: the reason is only logged.
     ///
     /// Call it on the thread, and in the depth of calls, on which workers execute runs.
-    pub(super) fn of(run: impl FnOnce()) -> Self {
-        rehearse(run).unwrap_or_else(|error| {
+    pub(super) fn measure(run: impl FnOnce()) -> Self {
+        measure(run).unwrap_or_else(|error| {
             tracing::debug!(%error, "it is not known which memory runs use");
             Self::default()
         })
@@ -79,7 +79,7 @@ impl UsedPages {
     }
 }
 
-fn rehearse(run: impl FnOnce()) -> io::Result<UsedPages> {
+fn measure(run: impl FnOnce()) -> io::Result<UsedPages> {
     let mappings = fork_server::mappings()?;
     let (reading, mut writing) = io::pipe()?;
     let Some(child) = fork_server::fork()? else {
@@ -174,7 +174,7 @@ fn receive(mut pipe: PipeReader) -> io::Result<Vec<Part>> {
     if bytes.is_empty() {
         return Err(io::Error::new(
             io::ErrorKind::UnexpectedEof,
-            "the process that rehearses a run has failed",
+            "the process that executes a sample has failed",
         ));
     }
     let part = |bytes: &[u8; PART_BYTES]| {

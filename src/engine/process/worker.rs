@@ -6,7 +6,7 @@
 //! watchdog.
 
 mod drive;
-mod rehearsal;
+mod sample_run;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -184,7 +184,7 @@ fn fork_workers<E: Engine>(engine: &Arc<E>, mut newborn: Newborn, processors: us
         if let Err(error) = fork_server::share_memory() {
             fail(&connection, format!("the memory of this process: {error}"));
         }
-        let used = UsedPages::of(|| rehearsal::run(&*shared, &mut instance, is_python));
+        let used = UsedPages::measure(|| sample_run::run(&*shared, &mut instance, is_python));
         let Ok(executor) = executor else { end_process() };
         drop(connection);
         let socket = fork_server::become_worker(executor);

@@ -31,7 +31,8 @@ fn execution_time_ms(result: &Value) -> f64 {
 
 /// The file with Python's machine code that was kept there, as the system identifies it.
 fn kept(cache: &Path) -> u64 {
-    let files = std::fs::read_dir(cache.join("cx/python")).unwrap().map(|entry| entry.unwrap().path());
+    let files =
+        std::fs::read_dir(cache.join("cx/servers/python")).unwrap().map(|entry| entry.unwrap().path());
     let code: Vec<_> = files.filter(|path| path.extension().is_some_and(|name| name == "cwasm")).collect();
     assert_eq!(code.len(), 1, "{code:?}");
     code[0].metadata().unwrap().ino()

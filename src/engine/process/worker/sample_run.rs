@@ -50,7 +50,7 @@ fn start() -> Start {
         depth: 0,
         is_check: false,
         source: String::new(),
-        name: "rehearsal".to_owned(),
+        name: "sample".to_owned(),
         input: None,
         servers: Vec::new(),
         time_zone: "UTC".to_owned(),
