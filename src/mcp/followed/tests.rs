@@ -80,7 +80,7 @@ async fn v_712_a_turn_for_one_resource_is_no_turn_for_another() {
     let mut second = Box::pin(followed.turn("ui://a"));
     assert!(futures::poll!(second.as_mut()).is_pending(), "the first one is not over");
     drop(followed.turn("ui://b").await);
-    // One that is given up while it waits leaves nothing behind, whatever ends first.
+    // One that is left while it waits leaves nothing behind, whatever ends first.
     let given_up = {
         let mut given_up = Box::pin(followed.turn("ui://a"));
         assert!(futures::poll!(given_up.as_mut()).is_pending());
