@@ -1,4 +1,5 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use super::*;
 use crate::error::OptionName;
@@ -20,5 +21,12 @@ async fn a_call_that_can_never_be_admitted_is_no_run_for_observers() {
     let refused = executor.call(call).await.unwrap_err();
     let is_of_memory = matches!(refused, Error::InvalidOptions { option: OptionName::MemoryBytes, .. });
     assert!(is_of_memory, "{refused}");
-    assert_eq!(traces.load(Ordering::Relaxed), 0);
+    // Traces come in the order of their runs, and later than the answer.
+    executor.call(ToolCall::new("math", "double")).await.unwrap();
+    let began = Instant::now();
+    while traces.load(Ordering::Relaxed) == 0 {
+        assert!(began.elapsed() < Duration::from_secs(60), "a call that is admitted has a trace");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(traces.load(Ordering::Relaxed), 1);
 }

@@ -137,6 +137,8 @@ fn a_status_is_lost_when_the_process_of_the_fork_server_has_ended() {
     let (server, theirs) = fork_server();
     let pid = Pid::from_raw(7).unwrap();
     drop(theirs);
+    // Another test may have started a process meanwhile, which has the descriptor until it executes its program.
+    assert!(server.is_readable(WATCHDOG));
     assert_eq!(server.take_status(pid).unwrap(), None);
     kill_process(server.pid, Signal::KILL).unwrap();
     let began = Instant::now();
