@@ -112,10 +112,13 @@ pub(crate) fn start(on_failure: CancellationToken) -> anyhow::Result<&'static Wr
         .map_err(|error| match cx::check_machine(1, 0, 0) {
             // It says which limit to raise.
             Err(shortage) => shortage,
-            // A thread has ended since.
+            // A thread has ended since, or there is space for the stack of the one that was tried, which is smaller.
             Ok(()) => std::io::Error::new(
                 error.kind(),
-                format!("more threads are needed than there may be: {error}"),
+                format!(
+                    "more threads are needed than there may be, or more address space (`ulimit -u`, `ulimit -v`): \
+                     {error}"
+                ),
             ),
         })
         .context("failed to start the thread of the output")?;
