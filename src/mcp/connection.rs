@@ -302,8 +302,18 @@ impl Connection {
             let error = input::call_error(questions, &self.server, tool, caller, &error).await;
             return if is_first { CallFailure::after_sending(error) } else { CallFailure::of_begun(error) };
         }
+        self.unanswered(error, is_first, "the call was running; whether it took effect is unknown").await
+    }
+
+    /// The failure of a request that is lost, with what the server was doing. `is_first` is as in
+    /// [`call_failure`](Self::call_failure).
+    pub(crate) async fn unanswered(
+        &self,
+        error: ServiceError,
+        is_first: bool,
+        meanwhile: &str,
+    ) -> CallFailure {
         let is_unsent = matches!(error, ServiceError::TransportSend(_)) && is_first;
-        let meanwhile = "the call was running; whether it took effect is unknown";
         CallFailure { error: self.lost(error, meanwhile).await, is_unsent, is_limited: false }
     }
 

@@ -51,11 +51,7 @@ impl Connection {
                 Err(error @ ServiceError::McpError(_)) => {
                     return Err(self.call_failure(method, caller, error, rounds.is_first()).await);
                 }
-                Err(error) => {
-                    let is_unsent = matches!(error, ServiceError::TransportSend(_)) && rounds.is_first();
-                    let error = self.lost(error, "it was asked").await;
-                    return Err(CallFailure { error, is_unsent, is_limited: false });
-                }
+                Err(error) => return Err(self.unanswered(error, rounds.is_first(), "it was asked").await),
             };
             self.has_answered.store(true, Ordering::Relaxed);
             let required = results::input_before(&self.server, &text, self.is_stateless());
@@ -78,11 +74,7 @@ impl Connection {
         let result = match self.exchange(request, None, trace, None).await {
             Ok(text) => Ok(text),
             Err(ServiceError::McpError(error)) => Err(errors::call_error(&self.server, method, &error)),
-            Err(error) => {
-                let is_unsent = matches!(error, ServiceError::TransportSend(_));
-                let error = self.lost(error, "it was asked").await;
-                return Err(CallFailure { error, is_unsent, is_limited: false });
-            }
+            Err(error) => return Err(self.unanswered(error, true, "it was asked").await),
         };
         self.has_answered.store(true, Ordering::Relaxed);
         result.map_err(CallFailure::after_sending)
