@@ -33,7 +33,7 @@ pub(super) struct Resources {
 
 impl Resources {
     pub(super) fn new(worker: &WorkerProcess) -> Self {
-        let most_before = worker.warm_bytes.map(|warm| warm.saturating_add(SLACK_BYTES));
+        let most_before = worker.max_idle_bytes();
         Self {
             killer: Arc::clone(&worker.killer),
             group: worker.group.clone(),

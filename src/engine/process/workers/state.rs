@@ -109,9 +109,13 @@ impl WorkerProcess {
     /// Whether its runs have left much memory, or its memory cannot be measured any more. Then it serves no other run:
     /// what it takes in addition would not be that run's.
     pub(super) fn has_grown(&self) -> bool {
-        let (Some(statm), Some(warm)) = (&self.statm, self.warm_bytes) else { return false };
-        let most = warm.saturating_add(SLACK_BYTES);
-        resident_bytes(statm).is_some_and(|resident| resident == 0 || resident > most)
+        let (Some(statm), Some(max)) = (&self.statm, self.max_idle_bytes()) else { return false };
+        resident_bytes(statm).is_some_and(|resident| resident == 0 || resident > max)
+    }
+
+    /// Maximum resident bytes between two runs, which are of no run; `None` before the first one.
+    pub(in crate::engine::process) fn max_idle_bytes(&self) -> Option<usize> {
+        self.warm_bytes.map(|warm| warm.saturating_add(SLACK_BYTES))
     }
 
     /// Whether the process has ended.
