@@ -1,5 +1,6 @@
 //! Reads the lines of a trail.
 
+use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -16,8 +17,18 @@ pub(super) const ENDING: &str = ".jsonl";
 /// Maximum bytes of a line. Lines of cx are far shorter.
 pub(super) const MAX_LINE_BYTES: u64 = 1 << 20;
 
+/// Maximum bytes in which the end of a line that is too long is searched. A file of terabytes without a line end takes
+/// no space on a disk, because nothing was ever written to it.
+const MAX_REST_BYTES: u64 = 64 << 20;
+
 /// Maximum sequence number that is continued. A thousand lines a second take 70,000 years.
 const MAX_SEQUENCE: u64 = 1 << 51;
+
+#[cfg(test)]
+thread_local! {
+    /// Number of listings of directories on this thread.
+    static LISTINGS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
 
 /// One line of a trail.
 #[derive(Clone, Debug)]
@@ -27,11 +38,12 @@ pub struct AuditLine {
     pub file: String,
     /// Number of the line in its file, from 1.
     pub number: u64,
-    /// The line's text, without its terminator. Invalid UTF-8 is replaced.
+    /// The line's text, without its terminator. Invalid UTF-8 is replaced. Of a line of more than 1 MiB only the start.
     pub text: String,
-    /// Its fields. `None` if it is not a JSON object, or has many more values than lines of cx.
+    /// Its fields. `None` if it is not a JSON object, is longer than 1 MiB, or has many more values than lines of cx.
     pub fields: Option<Map<String, Value>>,
-    /// Whether the line has its terminator. The last line may be incomplete while it is written.
+    /// Whether the line has its terminator, or is too long to be one that is being written. The last line may be
+    /// incomplete while it is written.
     pub is_complete: bool,
 }
 
@@ -50,18 +62,21 @@ pub struct AuditReader {
     current: Option<(String, BufReader<File>, u64, u64)>,
     /// The first file to read, if not the oldest.
     first: Option<String>,
+    /// The names of the next files. The directory is listed again when they have been read: a listing for each file
+    /// would take quadratic time.
+    next: VecDeque<String>,
 }
 
 impl AuditReader {
     /// Reads from the first line of the trail in `directory`.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
-        Self { directory: directory.into(), current: None, first: None }
+        Self { directory: directory.into(), current: None, first: None, next: VecDeque::new() }
     }
 
     /// Reads from the first line of the newest file.
     pub(super) fn of_newest_file(directory: &Path) -> io::Result<Self> {
         let first = files(directory)?.pop();
-        Ok(Self { directory: directory.to_owned(), current: None, first })
+        Ok(Self { first, ..Self::new(directory) })
     }
 
     /// Reads from the first line that begins in the last `bytes` of the trail, for programs that show recent events: a
@@ -82,12 +97,10 @@ impl AuditReader {
                 Err(error) => return Err(error),
             };
             if size > left {
-                // If a file extends across the bound, reading starts at the beginning of a line.
-                let begins = line_after(&directory.join(&name), size - left)?;
-                // If there is no line end there, the following files are read.
-                if begins.is_some() || first.is_none() {
-                    first = Some((name, begins.unwrap_or(size)));
-                }
+                // If a file extends across the bound, reading starts at the beginning of a line, or within one that is
+                // too long: its rest is no line either.
+                let begins = line_after(&directory.join(&name), size - left)?.unwrap_or(size - left);
+                first = Some((name, begins));
                 break;
             }
             left -= size;
@@ -95,7 +108,7 @@ impl AuditReader {
         }
         let Some((name, begins)) = first else { return Ok(Self::new(directory)) };
         let file = open(&directory.join(&name))?;
-        Ok(Self { directory, current: Some((name, BufReader::new(file), 0, begins)), first: None })
+        Ok(Self { current: Some((name, BufReader::new(file), 0, begins)), ..Self::new(directory) })
     }
 
     /// The next line, or `None` if there is none now. An incomplete line is returned only if `incomplete` is set;
@@ -115,22 +128,28 @@ impl AuditReader {
         incomplete: bool,
         mut at_end: impl FnMut(),
     ) -> io::Result<Option<AuditLine>> {
-        let mut next = None;
+        let mut has_next = false;
         loop {
             if let Some(line) = self.line_of_current(incomplete)? {
                 return Ok(Some(line));
             }
-            if next.is_none() {
+            if !has_next {
                 at_end();
-                next = self.name_after_current()?;
+                has_next = self.has_next_file()?;
                 // What was appended before the next file was made comes first. Nothing is appended after that.
-                if self.current.is_some() && next.is_some() {
+                if self.current.is_some() && has_next {
                     continue;
                 }
             }
-            let Some(name) = next.take() else { return Ok(None) };
-            let file = open(&self.directory.join(&name))?;
-            self.current = Some((name, BufReader::new(file), 0, 0));
+            let Some(name) = self.next.pop_front() else { return Ok(None) };
+            has_next = false;
+            let path = self.directory.join(&name);
+            match open(&path) {
+                Ok(file) => self.current = Some((name, BufReader::new(file), 0, 0)),
+                // Removed since the directory was listed, because it is too old.
+                Err(error) if is_removed(&error, &path) => {}
+                Err(error) => return Err(error),
+            }
         }
     }
 
@@ -143,33 +162,42 @@ impl AuditReader {
             reader.seek(SeekFrom::Start(*offset))?;
         }
         let read = reader.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut bytes)?;
-        let is_complete = bytes.last() == Some(&b'\n');
+        let has_end = bytes.last() == Some(&b'\n');
         if read == 0 {
             return Ok(None);
         }
-        if !(is_complete || incomplete) {
-            // A line that is too long may have its end in the buffer.
+        // No process writes such a line. If it counted as one that is being written, all lines after it would be hidden.
+        let is_too_long = !has_end && read as u64 == MAX_LINE_BYTES;
+        if !(has_end || is_too_long || incomplete) {
             reader.seek(SeekFrom::Start(*offset))?;
             return Ok(None);
         }
-        bytes.truncate(bytes.len() - usize::from(is_complete));
+        bytes.truncate(bytes.len() - usize::from(has_end));
         *number += 1;
         *offset += read as u64;
+        if is_too_long {
+            let rest = reader.by_ref().take(MAX_REST_BYTES).skip_until(b'\n')? as u64;
+            *offset = if rest < MAX_REST_BYTES { *offset + rest } else { reader.seek(SeekFrom::End(0))? };
+        }
         let text = String::from_utf8_lossy(&bytes).into_owned();
         // A trail may be another's: a line as a tree can take ninety times as much.
-        let is_small = json::check(&text, json::budget(text.len())).is_ok();
+        let is_small = !is_too_long && json::check(&text, json::budget(text.len())).is_ok();
         let fields = is_small.then(|| serde_json::from_slice(&bytes).ok()).flatten();
         let (file, number) = (name.clone(), *number);
-        Ok(Some(AuditLine { file, number, text, fields, is_complete }))
+        Ok(Some(AuditLine { file, number, text, fields, is_complete: has_end || is_too_long }))
     }
 
-    /// The name of the file after the current one, or of the first.
-    fn name_after_current(&self) -> io::Result<Option<String>> {
-        let current = self.current.as_ref().map(|(name, ..)| name.as_str());
-        Ok(files(&self.directory)?.into_iter().find(|name| match current {
-            Some(current) => name.as_str() > current,
-            None => self.first.as_ref().is_none_or(|first| name >= first),
-        }))
+    /// Whether there is a file after the current one, or a first one. Its name is the first of `next`.
+    fn has_next_file(&mut self) -> io::Result<bool> {
+        if self.next.is_empty() {
+            let current = self.current.as_ref().map(|(name, ..)| name.as_str());
+            let is_next = |name: &String| match current {
+                Some(current) => name.as_str() > current,
+                None => self.first.as_ref().is_none_or(|first| name >= first),
+            };
+            self.next = files(&self.directory)?.into_iter().filter(is_next).collect();
+        }
+        Ok(!self.next.is_empty())
     }
 }
 
@@ -186,6 +214,8 @@ fn line_after(path: &Path, offset: u64) -> io::Result<Option<u64>> {
 
 /// The names of the files with lines, the oldest first. None if there is no directory.
 pub(super) fn files(directory: &Path) -> io::Result<Vec<String>> {
+    #[cfg(test)]
+    LISTINGS.set(LISTINGS.get() + 1);
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -243,6 +273,11 @@ pub(super) fn small_file(path: &Path) -> io::Result<Option<String>> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Whether a file could not be opened because it was removed, and not because it is a link that leads to none.
+fn is_removed(error: &io::Error, path: &Path) -> bool {
+    error.kind() == ErrorKind::NotFound && fs::symlink_metadata(path).is_err()
 }
 
 /// Opens a file of the trail. Its error names the file, because a trail has many.

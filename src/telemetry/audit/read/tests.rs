@@ -1,6 +1,6 @@
-use std::fs;
+use std::fs::{self, OpenOptions};
 
-use super::AuditReader;
+use super::{AuditReader, LISTINGS, MAX_LINE_BYTES};
 
 /// The numbers in the lines that a reader of the last `bytes` finds.
 fn read(directory: &std::path::Path, bytes: u64) -> Vec<u64> {
@@ -40,18 +40,78 @@ fn the_end_of_a_trail_begins_with_a_whole_line() {
     assert_eq!(reader.next_line(false).unwrap().unwrap().text, "{\"n\":6}");
 }
 
-/// The end of a line that is too long is no line, however often it is looked for.
+/// Threat 725: what follows a line that is too long is not hidden by it, and its end is no line.
 #[test]
-fn a_line_that_is_too_long_is_not_entered() {
+fn v_725_a_line_that_is_too_long_hides_no_later_one() {
     let directory = tempfile::tempdir().unwrap();
-    let long = "x".repeat((1 << 20) + 100);
-    let lines = format!("{{\"n\":1}}\n{long}\n{{\"n\":2}}\n");
-    fs::write(directory.path().join("2026-01-01.jsonl"), lines).unwrap();
+    let file = |day: u32| directory.path().join(format!("2026-01-0{day}.jsonl"));
+    // Objects, so that the start of a line or its end could be taken for a line.
+    let long = |bytes: u64| format!("{{}}{}{{}}", " ".repeat(usize::try_from(bytes).unwrap() - 4));
+    let lines = [MAX_LINE_BYTES, MAX_LINE_BYTES + 100, 3 * MAX_LINE_BYTES].map(|bytes| {
+        let line = long(bytes);
+        format!("{{\"n\":{bytes}}}\n{line}\n")
+    });
+    fs::write(file(1), lines.concat() + "{\"n\":1}\n").unwrap();
+    fs::write(file(2), "{\"n\":2}\n").unwrap();
     let mut reader = AuditReader::new(directory.path());
-    let mut next = || reader.next_line(false).unwrap().map(|line| line.text);
-    assert_eq!([next(), next(), next()], [Some("{\"n\":1}".to_owned()), None, None]);
-    fs::write(directory.path().join("2026-01-02.jsonl"), "{\"n\":3}\n").unwrap();
-    assert_eq!(next(), Some("{\"n\":3}".to_owned()));
+    let mut found = Vec::new();
+    while let Some(line) = reader.next_line(false).unwrap() {
+        assert!(line.is_complete, "line {} of {}", line.number, line.file);
+        found.push(line.fields.map(|fields| fields["n"].as_u64().unwrap()));
+    }
+    let numbers = [MAX_LINE_BYTES, MAX_LINE_BYTES + 100, 3 * MAX_LINE_BYTES].map(Some);
+    let expected = [numbers[0], None, numbers[1], None, numbers[2], None, Some(1), Some(2)];
+    assert_eq!(found, expected);
+}
+
+/// Threat 725: a file without a line end, which can have terabytes, is not read to its end.
+#[test]
+fn v_725_a_line_without_an_end_is_read_within_bounds() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |day: u32| directory.path().join(format!("2026-01-0{day}.jsonl"));
+    fs::write(file(1), "{\"n\":1}\n").unwrap();
+    OpenOptions::new().write(true).open(file(1)).unwrap().set_len(1 << 40).unwrap();
+    fs::write(file(2), "{\"n\":2}\n").unwrap();
+    let mut reader = AuditReader::new(directory.path());
+    let mut next = || reader.next_line(false).unwrap().map(|line| line.fields);
+    assert!(next().unwrap().is_some());
+    assert_eq!(next(), Some(None));
+    assert_eq!(next().unwrap().unwrap()["n"], 2);
+    assert_eq!(next(), None);
+}
+
+/// Threat 725.
+#[test]
+fn v_725_the_end_of_a_trail_is_found_within_a_line_that_is_too_long() {
+    let directory = tempfile::tempdir().unwrap();
+    let long = " ".repeat(2 << 20);
+    fs::write(directory.path().join("2026-01-01.jsonl"), format!("{{\"n\":1}}\n{long}\n{{\"n\":2}}\n"))
+        .unwrap();
+    let mut reader = AuditReader::near_end(directory.path(), (2 << 20) - 100).unwrap();
+    assert_eq!(reader.next_line(false).unwrap().unwrap().fields, None);
+    assert_eq!(reader.next_line(false).unwrap().unwrap().fields.unwrap()["n"], 2);
+}
+
+/// Threat 726.
+#[test]
+fn v_726_many_files_are_listed_once() {
+    let directory = tempfile::tempdir().unwrap();
+    for day in 10..=99 {
+        fs::write(directory.path().join(format!("2026-01-{day}.jsonl")), format!("{{\"n\":{day}}}\n"))
+            .unwrap();
+    }
+    // One of them is removed after it was listed.
+    let before = LISTINGS.get();
+    let mut reader = AuditReader::new(directory.path());
+    assert_eq!(reader.next_line(false).unwrap().unwrap().text, "{\"n\":10}");
+    fs::remove_file(directory.path().join("2026-01-12.jsonl")).unwrap();
+    let mut count = 1;
+    while reader.next_line(false).unwrap().is_some() {
+        count += 1;
+    }
+    assert_eq!(count, 89);
+    // At the beginning, and where there is no later file.
+    assert_eq!(LISTINGS.get() - before, 2);
 }
 
 /// Threat 610: a reader has found the end of a day's file, then its last line is written, then the next day's.

@@ -3,7 +3,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{Check, MAX_KEPT, MAX_TEXT, Verification, VerifyOptions, verify};
+use super::{AuditProblem, Check, MAX_KEPT, MAX_TEXT, Verification, VerifyOptions, verify};
 use crate::telemetry::audit::read::AuditLine;
 
 fn check() -> Check {
@@ -67,4 +67,15 @@ fn v_590_the_largest_number_of_a_line_is_a_number() {
     let found = verify(directory.path(), &VerifyOptions::default()).unwrap();
     let expected = format!("line 0 follows line {}", u64::MAX);
     assert!(found.problems.iter().any(|problem| problem.problem == expected), "{:?}", found.problems);
+}
+
+/// Threat 725: bytes without a line end, between two lines that follow each other.
+#[test]
+fn v_725_a_line_that_is_too_long_is_a_problem() {
+    let directory = tempfile::tempdir().unwrap();
+    let lines = format!("{{\"seq\":1}}\n{}{{\"seq\":2}}\n", " ".repeat(1 << 20));
+    fs::write(directory.path().join("2026-01-01.jsonl"), lines).unwrap();
+    let found = verify(directory.path(), &VerifyOptions::default()).unwrap();
+    let is_named = |problem: &AuditProblem| problem.line == 2 && problem.problem == "it is no JSON object";
+    assert!(found.problems.iter().any(is_named), "{:?}", found.problems);
 }
