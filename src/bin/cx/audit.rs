@@ -22,8 +22,10 @@ const LOOK: Duration = Duration::from_millis(200);
 /// Maximum bytes of a key or a checkpoint. Those of cx have some hundred.
 const MAX_SIGNED: usize = 1 << 20;
 
-/// Records of one request of an export.
+/// Maximum number of records of one request of an export. A request is also complete with this many bytes of lines: the
+/// trail may be another's, with lines of a megabyte.
 const EXPORT_RECORDS: usize = 500;
+const EXPORT_BYTES: usize = 1 << 20;
 
 /// The columns of a table; the other fields are in the last one, as JSON.
 const COLUMNS: &[&str] = &[
@@ -232,7 +234,7 @@ fn quoted(text: &str) -> String {
 fn export(directory: &Path, format: AuditFormat, filter: &LineFilter) -> anyhow::Result<ExitStatus> {
     let selection = Selection::from_filter(filter);
     let mut reader = AuditReader::new(directory);
-    let mut records = Vec::new();
+    let (mut records, mut bytes) = (Vec::new(), 0);
     let (mut has_lines, mut is_exported) = (false, false);
     if matches!(format, AuditFormat::Csv) {
         print_json(&format!("{},details", COLUMNS.join(",")))?;
@@ -245,7 +247,9 @@ fn export(directory: &Path, format: AuditFormat, filter: &LineFilter) -> anyhow:
             AuditFormat::Csv => print_json(&csv(fields))?,
             AuditFormat::OtlpLogs => {
                 records.push(log_record(&line, fields));
-                if records.len() >= EXPORT_RECORDS {
+                bytes += line.text.len();
+                if records.len() >= EXPORT_RECORDS || bytes >= EXPORT_BYTES {
+                    bytes = 0;
                     print_json(&log_request(std::mem::take(&mut records)).to_string())?;
                 }
             }
@@ -278,9 +282,14 @@ fn csv(fields: &Map<String, Value>) -> String {
     cells.iter().map(|text| csv_cell(text)).collect::<Vec<_>>().join(",")
 }
 
+/// The first characters of text that a spreadsheet interprets as a formula. Those in full width count as such in
+/// spreadsheets of East Asian languages; white space is removed before a text is interpreted.
+const FORMULA_STARTS: [char; 11] =
+    ['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}', '\t', '\r', '\n'];
+
 /// A cell. Text that a spreadsheet would interpret as a formula is made plain text, because names are untrusted.
 fn csv_cell(text: &str) -> String {
-    let guard = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
+    let guard = if text.trim_start_matches(' ').starts_with(FORMULA_STARTS) { "'" } else { "" };
     if text.contains(['"', ',', '\n', '\r']) {
         return format!("\"{guard}{}\"", text.replace('"', "\"\""));
     }
@@ -325,4 +334,24 @@ fn log_request(records: Vec<Value>) -> Value {
             }],
         }],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::csv_cell;
+
+    /// Threat 728.
+    #[test]
+    fn v_728_no_cell_is_a_formula() {
+        for (text, cell) in [
+            ("\u{ff1d}1+1", "'\u{ff1d}1+1"),
+            ("\u{ff20}a", "'\u{ff20}a"),
+            ("  =1+1", "'  =1+1"),
+            ("\n=1+1", "\"'\n=1+1\""),
+            (" a", " a"),
+            ("a=1", "a=1"),
+        ] {
+            assert_eq!(csv_cell(text), cell);
+        }
+    }
 }

@@ -8,14 +8,14 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use cx::audit::{AuditLine, AuditReader};
 use cx::text::one_line;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::args::{LISTED_RUNS, RunsArguments, RunsCommand};
 use crate::audit::{Selection, render};
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
 use crate::text::counted;
-use crate::trail_runs::{TrailRuns, client_of};
+use crate::trail_runs::{MAX_ID, TrailRuns, client_of};
 use crate::{browser, diagnostic, running, setup, trace};
 
 /// Maximum characters to which a column of the list is filled up.
@@ -26,6 +26,11 @@ const ID_LETTERS: usize = 16;
 
 /// Maximum number of runs that are listed.
 const MAX_LISTED: usize = 10_000;
+
+/// Maximum bytes of the lines of the listed runs, and of one run as JSON. The trail may be another's, with lines of a
+/// megabyte; those of cx have some hundred bytes.
+const MAX_LISTED_BYTES: usize = 32 << 20;
+const MAX_JSON_BYTES: usize = 64 << 20;
 
 /// Lists runs or shows one.
 ///
@@ -58,9 +63,8 @@ fn meant(directory: &Path, given: Option<&str>) -> anyhow::Result<String> {
     }
     let mut found: Vec<String> = Vec::new();
     each_line(directory, |line| {
-        let Some(id) = line.text_of("run").filter(|_| line.text_of("event") == Some("run.started")) else {
-            return;
-        };
+        let id = line.text_of("run").filter(|id| id.len() <= MAX_ID);
+        let Some(id) = id.filter(|_| line.text_of("event") == Some("run.started")) else { return Ok(()) };
         match given {
             None => found = vec![id.to_owned()],
             Some(beginning) if id.starts_with(beginning) && found.len() < MAX_LISTED => {
@@ -68,6 +72,7 @@ fn meant(directory: &Path, given: Option<&str>) -> anyhow::Result<String> {
             }
             Some(_) => {}
         }
+        Ok(())
     })?;
     match (given, found.as_slice()) {
         (_, [id]) => Ok(id.clone()),
@@ -84,11 +89,64 @@ fn no_runs(directory: &Path) -> String {
     format!("no runs in the audit trail in {place}; `\"audit\": {{}}` in the configuration switches it on")
 }
 
-/// The lines about the start and the end of a run.
+/// The lines about the start and the end of a run. They are text: as trees they could take ninety times as much.
 struct ListedRun {
     id: String,
-    started: Map<String, Value>,
-    ended: Option<Map<String, Value>>,
+    started: String,
+    ended: Option<String>,
+}
+
+impl ListedRun {
+    fn bytes(&self) -> usize {
+        self.started.len() + self.ended.as_ref().map_or(0, String::len)
+    }
+
+    fn to_json(&self) -> String {
+        let (id, started) = (Value::from(self.id.as_str()), &self.started);
+        let ended = self.ended.as_deref().unwrap_or("null");
+        format!("{{\"id\":{id},\"started\":{started},\"ended\":{ended}}}")
+    }
+}
+
+/// The latest runs of a trail, in the order of their start.
+#[derive(Default)]
+struct LatestRuns {
+    order: VecDeque<String>,
+    by_id: HashMap<String, ListedRun>,
+    bytes: usize,
+}
+
+impl LatestRuns {
+    /// Adds a line about the start of a run.
+    fn start(&mut self, id: &str, line: &AuditLine) {
+        let run = ListedRun { id: id.to_owned(), started: line.text.clone(), ended: None };
+        self.bytes += run.bytes();
+        match self.by_id.insert(id.to_owned(), run) {
+            None => self.order.push_back(id.to_owned()),
+            // The line occurs twice.
+            Some(before) => self.bytes -= before.bytes(),
+        }
+    }
+
+    /// Adds a line about the end of a run. That of a run which is not listed is ignored.
+    fn end(&mut self, id: &str, line: &AuditLine) {
+        let Some(run) = self.by_id.get_mut(id) else { return };
+        self.bytes -= run.bytes();
+        run.ended = Some(line.text.clone());
+        self.bytes += run.bytes();
+    }
+
+    /// Drops the earliest runs beyond `limit` and the maximum of bytes.
+    fn drop_earliest(&mut self, limit: usize) {
+        while self.order.len() > limit || (self.bytes > MAX_LISTED_BYTES && self.order.len() > 1) {
+            let earliest = self.order.pop_front().and_then(|id| self.by_id.remove(&id));
+            self.bytes -= earliest.map_or(0, |run| run.bytes());
+        }
+    }
+
+    fn runs(&self) -> impl Iterator<Item = &ListedRun> {
+        self.order.iter().filter_map(|id| self.by_id.get(id))
+    }
 }
 
 fn list(
@@ -98,36 +156,23 @@ fn list(
     is_json: bool,
 ) -> anyhow::Result<ExitStatus> {
     let selection = Selection::new(None, since);
-    let mut runs: VecDeque<String> = VecDeque::new();
-    let mut known: HashMap<String, ListedRun> = HashMap::new();
+    let mut latest = LatestRuns::default();
     let mut has_runs = false;
     each_line(directory, |line| {
-        let (Some(fields), Some(id)) = (&line.fields, line.text_of("run")) else { return };
+        let Some(id) = line.text_of("run").filter(|id| id.len() <= MAX_ID) else { return Ok(()) };
         has_runs = true;
         match line.text_of("event") {
-            Some("run.started") if selection.has(line) => {
-                let run = ListedRun { id: id.to_owned(), started: fields.clone(), ended: None };
-                if known.insert(id.to_owned(), run).is_none() {
-                    runs.push_back(id.to_owned());
-                }
-                if runs.len() > limit
-                    && let Some(oldest) = runs.pop_front()
-                {
-                    known.remove(&oldest);
-                }
-            }
-            Some("run.ended") => {
-                if let Some(run) = known.get_mut(id) {
-                    run.ended = Some(fields.clone());
-                }
-            }
+            Some("run.started") if selection.has(line) => latest.start(id, line),
+            Some("run.ended") => latest.end(id, line),
             _ => {}
         }
+        latest.drop_earliest(limit);
+        Ok(())
     })?;
-    let listed: Vec<&ListedRun> = runs.iter().filter_map(|id| known.get(id)).collect();
     if is_json {
-        print_json(&listed.iter().map(|run| run_json(run)).collect::<Value>().to_string())?;
-    } else if listed.is_empty() {
+        let listed: Vec<String> = latest.runs().map(ListedRun::to_json).collect();
+        print_json(&format!("[{}]", listed.join(",")))?;
+    } else if latest.order.is_empty() {
         print_text(&if has_runs {
             let place = one_line(&directory.display().to_string());
             format!("no runs within `--since` in the audit trail in {place}")
@@ -135,18 +180,69 @@ fn list(
             no_runs(directory)
         })?;
     } else {
-        print_text(&table(&listed))?;
+        print_text(&table(&latest.runs().map(TableRow::new).collect::<Vec<_>>()))?;
     }
     Ok(ExitStatus::Success)
 }
 
+/// The cells of a run.
+struct TableRow {
+    /// Its id, time and language, which are as wide in all rows.
+    start: String,
+    script: String,
+    outcome: String,
+    /// Its duration, calls and client.
+    end: String,
+}
+
+impl TableRow {
+    fn new(run: &ListedRun) -> Self {
+        let parsed = |line: &str| serde_json::from_str::<Map<String, Value>>(line).unwrap_or_default();
+        let (started, ended) = (parsed(&run.started), run.ended.as_deref().map(parsed));
+        let number = |name: &str| ended.as_ref()?.get(name)?.as_u64();
+        let mut end = String::new();
+        if let Some(time) = number("durationUs") {
+            // Writing to a string cannot fail.
+            let _ = write!(end, "  {:>6} ms", time / 1_000);
+        }
+        if let Some(calls) = number("toolCalls") {
+            let _ = write!(end, "  {}", counted(usize::try_from(calls).unwrap_or(usize::MAX), "call"));
+        }
+        let client = one_line(&client_of(&started));
+        if !client.is_empty() {
+            let _ = write!(end, "  for {client}");
+        }
+        Self {
+            start: format!(
+                "{}  {}  {:<10}",
+                one_line(&run.id),
+                field(&started, "at"),
+                field(&started, "language")
+            ),
+            script: field(&started, "script"),
+            outcome: outcome(ended.as_ref()),
+            end,
+        }
+    }
+}
+
 /// One line per run, in columns that are as wide as the widest script and outcome of all.
-fn table(runs: &[&ListedRun]) -> String {
-    let width = |column: fn(&ListedRun) -> String| {
-        runs.iter().map(|run| column(run).chars().count()).max().unwrap_or(0).min(MAX_COLUMN)
-    };
-    let (script, outcome) = (width(|run| field(&run.started, "script")), width(outcome));
-    runs.iter().map(|run| row(run, script, outcome)).collect()
+fn table(rows: &[TableRow]) -> String {
+    let script = width(rows.iter().map(|row| &row.script));
+    let outcome = width(rows.iter().map(|row| &row.outcome));
+    let mut table = String::new();
+    for row in rows {
+        let TableRow { start, end, .. } = row;
+        let line = format!("{start}  {:<script$}  {:<outcome$}{end}", row.script, row.outcome);
+        table.push_str(line.trim_end());
+        table.push('\n');
+    }
+    table
+}
+
+/// The width of a column.
+fn width<'a>(cells: impl Iterator<Item = &'a String>) -> usize {
+    cells.map(|cell| cell.chars().count()).max().unwrap_or(0).min(MAX_COLUMN)
 }
 
 /// A field that is text, on one line.
@@ -154,59 +250,39 @@ fn field(fields: &Map<String, Value>, name: &str) -> String {
     one_line(fields.get(name).and_then(Value::as_str).unwrap_or_default())
 }
 
-fn outcome(run: &ListedRun) -> String {
+fn outcome(ended: Option<&Map<String, Value>>) -> String {
     // Of a process that was killed there is no end.
-    let Some(ended) = &run.ended else { return "running or killed".to_owned() };
+    let Some(ended) = ended else { return "running or killed".to_owned() };
     let code = field(ended, "code");
     if code.is_empty() { "ok".to_owned() } else { code }
 }
 
-fn row(run: &ListedRun, script_width: usize, outcome_width: usize) -> String {
-    let number = |name: &str| run.ended.as_ref().and_then(|ended| ended.get(name)).and_then(Value::as_u64);
-    let mut row = format!(
-        "{}  {}  {:<10}  {:<script_width$}  {:<outcome_width$}",
-        one_line(&run.id),
-        field(&run.started, "at"),
-        field(&run.started, "language"),
-        field(&run.started, "script"),
-        outcome(run)
-    );
-    if let Some(time) = number("durationUs") {
-        // Writing to a string cannot fail.
-        let _ = write!(row, "  {:>6} ms", time / 1_000);
-    }
-    if let Some(calls) = number("toolCalls") {
-        let _ = write!(row, "  {}", counted(usize::try_from(calls).unwrap_or(usize::MAX), "call"));
-    }
-    let client = one_line(&client_of(&run.started));
-    if !client.is_empty() {
-        let _ = write!(row, "  for {client}");
-    }
-    row.truncate(row.trim_end().len());
-    row.push('\n');
-    row
-}
-
-fn run_json(run: &ListedRun) -> Value {
-    json!({ "id": run.id, "started": run.started, "ended": run.ended })
-}
-
 fn show(directory: &Path, id: &str, is_json: bool) -> anyhow::Result<ExitStatus> {
     let selection = Selection::new(Some(id.to_owned()), None);
-    let mut lines = Vec::new();
+    let (mut events, mut is_shown) = (String::new(), false);
     each_line(directory, |line| {
-        if selection.has(line) {
-            lines.push(line.clone());
+        if !selection.has(line) {
+            return Ok(());
         }
+        if !is_json {
+            is_shown = true;
+            return Ok(print_text(&render(line))?);
+        }
+        if events.len() + line.text.len() > MAX_JSON_BYTES {
+            let id = one_line(id);
+            bail!("the events of `{id}` are more than 64 MiB; `cx audit show --run {id} --json` prints each");
+        }
+        if std::mem::replace(&mut is_shown, true) {
+            events.push(',');
+        }
+        events.push_str(&line.text);
+        Ok(())
     })?;
-    if lines.is_empty() {
+    if !is_shown {
         bail!("no run `{}` in the audit trail; `cx runs list` lists them", one_line(id));
     }
     if is_json {
-        let fields: Vec<&Map<String, Value>> = lines.iter().filter_map(|line| line.fields.as_ref()).collect();
-        print_json(&json!({ "id": id, "events": fields }).to_string())?;
-    } else {
-        print_text(&lines.iter().map(render).collect::<Vec<_>>().join("\n"))?;
+        print_json(&format!("{{\"id\":{},\"events\":[{events}]}}", Value::from(id)))?;
     }
     Ok(ExitStatus::Success)
 }
@@ -243,6 +319,7 @@ fn open_page(
                 if line.text_of("run") == Some(id) {
                     runs.add(line);
                 }
+                Ok(())
             })?;
             let Some(run) = runs.get(id) else {
                 bail!("no run `{id}` in the audit trail; `cx runs list` lists them");
@@ -257,31 +334,34 @@ fn open_page(
     Ok(ExitStatus::Success)
 }
 
-fn each_line(directory: &Path, mut each: impl FnMut(&AuditLine)) -> anyhow::Result<()> {
+fn each_line(directory: &Path, mut each: impl FnMut(&AuditLine) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let mut reader = AuditReader::new(directory);
     let unreadable =
         || format!("failed to read the audit trail in {}", one_line(&directory.display().to_string()));
     while let Some(line) = reader.next_line(false).with_context(unreadable)? {
-        each(&line);
+        each(&line)?;
     }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn runs_are_listed_in_columns() {
-        let fields = |value: Value| value.as_object().unwrap().clone();
-        let run = |script: &str, code: &str, calls: u64| ListedRun {
-            id: "id".to_owned(),
-            started: fields(json!({ "at": "now", "language": "python", "script": script })),
-            ended: Some(fields(json!({ "code": code, "durationUs": 7_000, "toolCalls": calls }))),
+        let run = |script: &str, code: &str, calls: u64| {
+            TableRow::new(&ListedRun {
+                id: "id".to_owned(),
+                started: json!({ "at": "now", "language": "python", "script": script }).to_string(),
+                ended: Some(json!({ "code": code, "durationUs": 7_000, "toolCalls": calls }).to_string()),
+            })
         };
         let long = "examples/recipes/typed.ts";
         assert_eq!(
-            table(&[&run("a.py", "", 1), &run(long, "RUNTIME_ERROR", 2)]),
+            table(&[run("a.py", "", 1), run(long, "RUNTIME_ERROR", 2)]),
             format!(
                 "id  now  python      a.py{}  ok{}       7 ms  1 call\n\
                  id  now  python      {long}  RUNTIME_ERROR       7 ms  2 calls\n",
@@ -289,5 +369,40 @@ mod tests {
                 " ".repeat(11)
             )
         );
+    }
+
+    /// Threat 727.
+    #[test]
+    fn v_727_the_listed_runs_of_another_ones_trail_take_bounded_memory() {
+        let directory = tempfile::tempdir().unwrap();
+        let long = "a".repeat(1_000_000);
+        let line =
+            |event: &str, id: &str| format!("{}\n", json!({ "event": event, "run": id, "script": long }));
+        let mut text = String::new();
+        for number in 0..30 {
+            let id = format!("run{number}");
+            text.push_str(
+                &[line("run.started", &id), line("run.ended", &id), line("run.ended", &id)].concat(),
+            );
+        }
+        std::fs::write(directory.path().join("2026-01-01.jsonl"), text).unwrap();
+        let mut latest = LatestRuns::default();
+        each_line(directory.path(), |line| {
+            let id = line.text_of("run").unwrap_or_default();
+            match line.text_of("event") {
+                Some("run.started") => latest.start(id, line),
+                _ => latest.end(id, line),
+            }
+            latest.drop_earliest(20);
+            assert!(latest.bytes <= MAX_LISTED_BYTES);
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(latest.bytes, latest.runs().map(ListedRun::bytes).sum::<usize>());
+        assert_eq!(latest.by_id.len(), latest.order.len());
+        let ids: Vec<&str> = latest.runs().map(|run| run.id.as_str()).collect();
+        assert_eq!((ids.len(), ids.last()), (16, Some(&"run29")));
+        let last: Value = serde_json::from_str(&latest.by_id["run29"].to_json()).unwrap();
+        assert_eq!((&last["id"], &last["ended"]["event"]), (&json!("run29"), &json!("run.ended")));
     }
 }

@@ -16,7 +16,7 @@ const MAX_ALL_CALLS: usize = 50_000;
 
 /// Maximum bytes of a text of a line, and of a run's id, that are kept. Names in lines of cx are shorter.
 const MAX_TEXT: usize = 1_100;
-const MAX_ID: usize = 64;
+pub(crate) const MAX_ID: usize = 64;
 
 /// Approvals that have waited for longer belong to a process that was killed: no limit is longer.
 const MAX_APPROVAL: Duration = Duration::from_secs(11 * 60);
