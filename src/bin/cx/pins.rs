@@ -12,7 +12,7 @@ use crate::diagnostic;
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
 use crate::setup::{audited_tools_executor, tools_executor};
-use crate::text::counted;
+use crate::text::{counted, revealed};
 
 /// Shows the tools whose definition differs from the pinned one, and the skills whose text does.
 ///
@@ -73,7 +73,7 @@ pub(crate) fn changed(source: &ToolsSource) -> anyhow::Result<ExitStatus> {
     } else {
         text.push_str("pin with `cx tools accept SERVER.TOOL`, `cx tools accept SERVER` or `--all`\n");
     }
-    print_text(&text)?;
+    print_text(&revealed(&text))?;
     Ok(ExitStatus::Success)
 }
 

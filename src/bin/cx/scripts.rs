@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::args::ScriptsCommand;
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
-use crate::text::shown_path;
+use crate::text::{revealed, shown_path};
 use crate::{check, diagnostic, setup, source};
 
 /// Maximum characters of a description in a list.
@@ -159,10 +159,8 @@ fn show(script: &SavedScript, is_json: bool) -> anyhow::Result<()> {
         let _ = writeln!(text, "input: {}", one_line(input.text()));
     }
     text.push('\n');
-    for line in script.source.lines() {
-        // The code of a workspace's script is untrusted text.
-        let _ = writeln!(text, "{}", line.split('\t').map(one_line).collect::<Vec<_>>().join("\t"));
-    }
+    // The code of a workspace's script is untrusted text.
+    text.push_str(&revealed(&script.source));
     print_text(&text)?;
     Ok(())
 }

@@ -29,6 +29,13 @@ pub(crate) fn printable(text: &str) -> String {
     shown
 }
 
+/// Text in lines by which a person decides, as about a definition that has changed or a script: all hidden characters
+/// are escaped, also zero-width ones, which [`printable`] keeps.
+pub(crate) fn revealed(text: &str) -> String {
+    let line = |line: &str| line.split('\t').map(one_line).collect::<Vec<_>>().join("\t");
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
 /// A number of things, in the singular or the plural.
 pub(crate) fn counted(count: usize, one: &str) -> String {
     match count {

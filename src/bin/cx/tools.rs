@@ -13,7 +13,7 @@ use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
 use crate::setup::{Tools, tools, tools_executor};
 use crate::terminal;
-use crate::text::{counted, number_of_tools};
+use crate::text::{counted, number_of_tools, revealed};
 use crate::writer::Stream;
 use crate::{diagnostic, pins};
 
@@ -207,7 +207,7 @@ fn show(source: &ToolsSource, name: &str) -> anyhow::Result<ExitStatus> {
     if let Some(annotations) = &tool.definition.annotations {
         section(&mut text, "annotations, as the server declares them", annotations);
     }
-    print_text(&text)?;
+    print_text(&revealed(&text))?;
     Ok(ExitStatus::Success)
 }
 

@@ -169,31 +169,54 @@ fn a_tool_is_shown_by_the_names_that_scripts_have() {
 fn v_397_what_is_left_out_of_a_list_is_said() {
     let tool = |schema: &str| format!(r#"{{"tools":[{{"name":"only","inputSchema":{schema}}}]}}"#);
     let deep = format!("{}{{}}{}", r#"{"properties":{"a":"#.repeat(1_000), "}}".repeat(1_000));
-    let server = |list: &str| {
-        let script = r#"while read -r line; do
-            id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
-            case $line in
-            *'"initialize"'*) r='{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}' ;;
-            *tools/list*) r=$LIST ;;
-            *server/discover*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id"; continue ;;
-            *) continue ;;
-            esac
-            printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$r"
-        done"#;
-        json!({ "s": { "command": "sh", "args": ["-c", script], "env": { "LIST": list } } })
-    };
     for (schema, part) in
         [("[]", "the tool `only` was left out: its `inputSchema` is not an object"), (&*deep, "too deep")]
     {
-        let place = Place::new(&server(&tool(schema)));
+        let place = Place::new(&listing(&tool(schema)));
         let (out, errors, _) = place.prints(&["tools", "list", "--refresh"]);
         assert!(out.contains(part), "{out}{errors}");
         let (out, errors, _) = place.prints(&["run", "-e", "return await tools.s.other({})"]);
         assert!(errors.contains(part), "{out}{errors}");
     }
-    let place = Place::new(&server(&tool("[]")));
+    let place = Place::new(&listing(&tool("[]")));
     let (out, errors, _) = place.prints(&["run", "-e", "return (await searchTools('only')).length"]);
     assert!(out.trim() == "0" && errors.contains("was left out: its `inputSchema`"), "{out}{errors}");
+}
+
+/// A server `s` that answers with this list of tools.
+fn listing(list: &str) -> Value {
+    let script = r#"while read -r line; do
+        id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+        case $line in
+        *'"initialize"'*) r='{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}' ;;
+        *tools/list*) r=$LIST ;;
+        *server/discover*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id"; continue ;;
+        *) continue ;;
+        esac
+        printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$r"
+    done"#;
+    json!({ "s": { "command": "sh", "args": ["-c", script], "env": { "LIST": list } } })
+}
+
+/// Threat 729.
+#[test]
+fn v_729_a_changed_definition_hides_nothing_from_its_user() {
+    let tool = |title: &str| {
+        let schema = json!({ "type": "object", "properties": { "x": { "enum": [title] } } });
+        let tool = json!({ "name": "only", "inputSchema": schema, "annotations": { "title": title } });
+        listing(&json!({ "tools": [tool] }).to_string())
+    };
+    let place = Place::new(&tool("Reads"));
+    assert_eq!(place.prints(&["tools", "list", "--refresh"]).2, 0);
+    place.configure(&tool("Reads\u{200b}\u{e0041}"));
+    assert_eq!(place.prints(&["tools", "list", "--refresh"]).2, 0);
+    let (out, errors, _) = place.prints(&["tools", "changed"]);
+    let shown = r"Reads\u{200b}\u{e0041}";
+    assert!(out.contains("inputSchema, annotations changed\n"), "{out}{errors}");
+    assert_eq!(out.matches(shown).count(), 2, "{out}{errors}");
+    let (out, errors, _) = place.prints(&["tools", "show", "s.only"]);
+    // In the signature too.
+    assert_eq!(out.matches(shown).count(), 3, "{out}{errors}");
 }
 
 /// Threat 702. With damaged pins a server is not treated as new.
