@@ -229,11 +229,12 @@ async fn read_server(description: RunningServer) -> ReadServer {
 }
 
 /// The approvals in an answer, which can have many megabytes. It is parsed only if the tree takes little more memory
-/// than the text.
+/// than the text. What is no object is left out: fields are added to each.
 fn read_approvals(text: &str) -> Vec<Value> {
     let listed = Json::parse(text).ok();
     let listed = listed.as_ref().and_then(Json::value).and_then(Value::as_array);
-    listed.map(|all| all.iter().take(MAX_APPROVALS).cloned().collect()).unwrap_or_default()
+    let approvals = listed.into_iter().flatten().filter(|approval| approval.is_object());
+    approvals.take(MAX_APPROVALS).cloned().collect()
 }
 
 fn client(server: &RunningServer) -> Option<PageClient> {
@@ -373,5 +374,28 @@ mod tests {
         for text in ["", "{}", "null", "[", "[1]x"] {
             assert!(read_approvals(text).is_empty(), "{text}");
         }
+    }
+
+    #[test]
+    fn v_730_approvals_of_another_process_are_objects() {
+        let text = r#"[1, "a", null, [], true, {"id":"a"}]"#;
+        assert_eq!(read_approvals(text), [json!({ "id": "a" })]);
+        let server = ReadServer {
+            description: RunningServer {
+                process: 1,
+                started: 0,
+                version: String::new(),
+                transport: running::Transport::Http,
+                workspace: PathBuf::new(),
+                address: None,
+                token: None,
+                audit: None,
+                traces: None,
+            },
+            reading: ServerReading::NotListening,
+            approvals: read_approvals(text),
+        };
+        let shown = render(&mut WatchState::default(), &[server]);
+        assert_eq!(shown["approvals"], json!([{ "id": "a", "process": 1, "answerable": true }]));
     }
 }
