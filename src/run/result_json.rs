@@ -173,8 +173,9 @@ impl ExecuteResult {
         for call in &self.tool_calls {
             let summary = tools.entry(full_name(&call.server, &call.tool)).or_default();
             summary.calls += 1;
-            summary.total += call.duration;
-            summary.result_bytes += call.result_bytes;
+            // The numbers of an untrusted recording are any.
+            summary.total = summary.total.saturating_add(call.duration);
+            summary.result_bytes = summary.result_bytes.saturating_add(call.result_bytes);
             match call.status {
                 ToolCallStatus::Ok => {}
                 ToolCallStatus::Failed(_) => summary.failed += 1,

@@ -192,7 +192,7 @@ fn print_amount(writer: &Writer, of: &str, progress: &Progress) {
 /// Prints the calls that a dry run did not make.
 pub(crate) fn print_planned_calls(result: &ExecuteResult) {
     let Some(planned) = &result.planned_calls else { return };
-    let all = planned.len() as u64 + result.usage.planned_calls_dropped;
+    let all = result.usage.planned_calls_dropped.saturating_add(planned.len() as u64);
     let calls = if all == 1 { "1 call was".to_owned() } else { format!("{all} calls were") };
     let colon = if planned.is_empty() { "" } else { ":" };
     let mut text = format!("dry run: {calls} not made{colon}");

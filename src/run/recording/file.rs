@@ -105,7 +105,7 @@ impl Recording {
             mask_json(&mut planned.arguments, &mut masker);
         }
         // A recording that was read has a count of its own.
-        copy.header.masked += masker.found();
+        copy.header.masked = copy.header.masked.saturating_add(masker.found());
         copy
     }
 }

@@ -31,3 +31,19 @@ fn times_of_hours_are_reported_in_full() {
     assert_eq!(report["toolCallSummary"][0]["totalMs"], json!(7_200_001.5));
     assert_eq!(report["error"]["retryAfterMs"], json!(86_400_000.0));
 }
+
+/// Threat 731.
+#[test]
+fn v_731_the_numbers_of_a_recording_overflow_no_sum() {
+    let large = ToolCallRecord { result_bytes: usize::MAX, ..call(Duration::MAX) };
+    let result = ExecuteResult {
+        outcome: Outcome::Returned(Value::Null.into()),
+        logs: Vec::new(),
+        tool_calls: vec![large.clone(), large],
+        returned: Vec::new(),
+        planned_calls: None,
+        sampling: None,
+        usage: Usage::default(),
+    };
+    assert_eq!(result.to_json()["toolCallSummary"][0]["resultBytes"], json!(usize::MAX));
+}
