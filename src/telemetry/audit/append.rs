@@ -165,7 +165,13 @@ impl Appender {
     fn signed_head(&mut self) -> io::Result<String> {
         let options = self.options.clone();
         let locked = Locked::new(&options.directory)?;
-        self.prepare_key(&locked)?;
+        // A copy of a trail has no key. A new one would replace the public key that proves what the copy contains.
+        let missing = || {
+            let message =
+                format!("{} is missing, and only that key signs the trail", locked.secret_key().display());
+            io::Error::new(ErrorKind::NotFound, message)
+        };
+        self.signer = Some(locked.read_key()?.ok_or_else(missing)?);
         let names = locked.day_files()?;
         let (head, _) = self.find_head(&locked, &names)?;
         Ok(self.sign(&head))
@@ -189,17 +195,9 @@ impl Appender {
         if self.signer.is_some() {
             return Ok(());
         }
-        let path = locked.path.join(SECRET_KEY);
-        let signer = match locked.directory.open(SECRET_KEY, OFlags::RDONLY) {
-            Ok(file) => {
-                private::check_file(&file, &path)?;
-                let mut text = String::new();
-                file.take(MAX_KEY_BYTES).read_to_string(&mut text)?;
-                Signer::parse(&text).ok_or_else(|| {
-                    io::Error::new(ErrorKind::InvalidData, format!("{} is no key", path.display()))
-                })?
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => {
+        let signer = match locked.read_key()? {
+            Some(signer) => signer,
+            None => {
                 let id = random_bytes::<4>()?;
                 let made = Signer::generate(&format!("cx-audit-{}", hex::encode(id)));
                 let (secret, signer) = made.ok_or_else(|| {
@@ -210,7 +208,6 @@ impl Appender {
                 locked.replace(SECRET_KEY, &format!("{secret}\n"))?;
                 signer
             }
-            Err(error) => return Err(error),
         };
         self.signer = Some(signer);
         Ok(())
@@ -271,6 +268,25 @@ impl<'a> Locked<'a> {
     fn new(path: &'a Path) -> io::Result<Self> {
         let directory = PrivateDirectory::create(path)?;
         Ok(Self { directory, path, _lock: private::lock(&path.join(LOCK))? })
+    }
+
+    fn secret_key(&self) -> PathBuf {
+        self.path.join(SECRET_KEY)
+    }
+
+    /// The key that signs; `None` if there is none.
+    fn read_key(&self) -> io::Result<Option<Signer>> {
+        let path = self.secret_key();
+        let file = match self.directory.open(SECRET_KEY, OFlags::RDONLY) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        private::check_file(&file, &path)?;
+        let mut text = String::new();
+        file.take(MAX_KEY_BYTES).read_to_string(&mut text)?;
+        let invalid = || io::Error::new(ErrorKind::InvalidData, format!("{} is no key", path.display()));
+        Signer::parse(&text).map(Some).ok_or_else(invalid)
     }
 
     /// The days of which there are files, the oldest first.
@@ -335,7 +351,7 @@ pub(super) fn date(time: SystemTime) -> String {
 ///
 /// # Errors
 ///
-/// If the trail has no line, or its files cannot be used.
+/// If the trail has no line or, as a copy, no key, or its files cannot be used.
 pub fn write_checkpoint(directory: &Path) -> io::Result<String> {
     if read::files(directory)?.is_empty() {
         let message = format!("there is no audit trail in {}", directory.display());

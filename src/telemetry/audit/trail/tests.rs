@@ -180,6 +180,18 @@ fn a_kept_checkpoint_shows_a_trail_that_was_rewritten() {
     assert!(!with_kept(Some(key)).is_ok());
 }
 
+/// Threat 732.
+#[test]
+fn v_732_a_copy_without_the_key_is_not_signed_and_stays_as_it_is() {
+    let place = Place::new();
+    place.write(0, 5);
+    fs::remove_file(place.trail().join(SECRET_KEY)).unwrap();
+    let error = write_checkpoint(&place.trail()).unwrap_err();
+    assert!(error.to_string().ends_with("key is missing, and only that key signs the trail"), "{error}");
+    assert!(!place.trail().join(SECRET_KEY).exists());
+    assert!(place.verify().is_ok());
+}
+
 #[test]
 fn several_processes_make_one_chain() {
     let place = Place::new();
