@@ -45,7 +45,9 @@ pub(crate) fn man(arguments: &ManArguments) -> anyhow::Result<ExitStatus> {
         commands.extend(command.get_subcommands().filter(|command| !command.is_hide_set()).cloned());
         let path = directory.join(format!("{name}.1"));
         let page = page(command).with_context(|| format!("failed to make the page of `{name}`"))?;
-        document::replace(&path, &page).with_context(|| format!("failed to write `{}`", path.display()))?;
+        document::check_regular(&path)
+            .and_then(|()| document::replace(&path, &page))
+            .with_context(|| format!("failed to write `{}`", path.display()))?;
     }
     Ok(ExitStatus::Success)
 }

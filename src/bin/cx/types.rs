@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: &TypesArguments) -> anyhow::Result<ExitStatus> {
         return Ok(ExitStatus::Failed);
     }
     make_directory(out, &files)?;
-    write(&files)?;
+    write(out, &files)?;
     Ok(declarations.status())
 }
 
@@ -155,7 +155,7 @@ pub(crate) fn write_known(
     }
     let files = placed(out, language, known_files(executor, language));
     make_directory(out, &files)?;
-    Ok(write(&files)?.into_iter().map(Path::to_owned).collect())
+    Ok(write(out, &files)?.into_iter().map(Path::to_owned).collect())
 }
 
 /// The files as one text for stdout; several files are printed with their names.
@@ -209,11 +209,17 @@ fn check_is_own(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes the files that differ. Returns those that were written.
-fn write(files: &[(PathBuf, String)]) -> anyhow::Result<Vec<&Path>> {
+/// Writes the files of `out` that differ. Returns those that were written.
+fn write<'a>(out: &Path, files: &'a [(PathBuf, String)]) -> anyhow::Result<Vec<&'a Path>> {
     let mut written = Vec::new();
     // Of all first, so that none is written without the others.
-    files.iter().try_for_each(|(path, _)| check_is_own(path))?;
+    for (path, _) in files {
+        // Nobody has named the files in a directory: what is there may be a pipe, whose reader never comes.
+        if path != out {
+            document::check_regular(path).with_context(|| format!("failed to write `{}`", path.display()))?;
+        }
+        check_is_own(path)?;
+    }
     for (path, text) in files {
         let failed = || format!("failed to write `{}`", path.display());
         // A device is written to and not read first: some never end.
@@ -346,7 +352,7 @@ fn look(
         return Ok(());
     }
     make_directory(out, &files)?;
-    for path in write(&files)? {
+    for path in write(out, &files)? {
         diagnostic::print_note(&format!("wrote {}", path.display()));
     }
     Ok(())

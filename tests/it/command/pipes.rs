@@ -64,6 +64,20 @@ fn v_605_no_command_waits_for_a_pipe_in_the_place_of_a_file() {
     assert!(status == 2 && text.contains("cx.d.ts`: expected a regular file"), "{text}");
 }
 
+/// Writing to a pipe waits for who reads it, as one does that came with a workspace.
+#[test]
+fn v_733_no_command_waits_for_the_reader_of_a_pipe_that_nobody_has_named() {
+    let home = Home::new();
+    home.make_pipe("types/cx.d.ts");
+    home.make_pipe("man/cx.1");
+    for arguments in [&["types", "--out", "types"][..], &["man", "--out", "man"]] {
+        let (status, text) = home.end(arguments);
+        assert!(status == 2 && text.contains("`: it is not a regular file: remove it"), "{text}");
+    }
+    let (status, text) = home.end(&["sync", "--types", "types"]);
+    assert!(status == 1 && text.contains("types/cx.d.ts`: it is not a regular file"), "{text}");
+}
+
 /// A file of gigabytes, and one that never ends.
 #[test]
 fn v_605_no_command_reads_more_of_a_file_than_it_can_use() {
