@@ -166,7 +166,7 @@ impl AuditReader {
         if read == 0 {
             return Ok(None);
         }
-        // No process writes such a line. If it counted as one that is being written, all lines after it would be hidden.
+        // No process writes such a line. If it counted as one that is being written, it would hide all lines after it.
         let is_too_long = !has_end && read as u64 == MAX_LINE_BYTES;
         if !(has_end || is_too_long || incomplete) {
             reader.seek(SeekFrom::Start(*offset))?;
