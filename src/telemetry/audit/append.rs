@@ -245,10 +245,14 @@ impl Appender {
     }
 
     /// The files that are older than the retention time, and the fields of the line about them, by which a verifier
-    /// knows where the chain begins. The newest file always stays, because it contains the end.
+    /// knows where the chain begins. The newest file always stays, because it contains the end. If it is older than the
+    /// retention time itself, all files stay until the next new day: the clock may be ahead for a moment.
     fn expired(&self, locked: &Locked<'_>, names: &[String]) -> io::Result<(Option<Fields>, Vec<String>)> {
         let oldest = self.options.retention_days.and_then(|days| SystemTime::now().checked_sub(DAY * days));
         let oldest = oldest.map(date).unwrap_or_default();
+        if names.last().is_some_and(|newest| *newest < oldest) {
+            return Ok((None, Vec::new()));
+        }
         let earlier = names.split_last().map_or(&[][..], |(_newest, earlier)| earlier);
         let removed: Vec<&str> =
             earlier.iter().map(String::as_str).filter(|day| *day < oldest.as_str()).collect();

@@ -47,8 +47,12 @@ impl Place {
         verify(&self.trail(), &VerifyOptions::default()).unwrap()
     }
 
+    fn file(&self, day: &str) -> PathBuf {
+        self.trail().join(format!("{day}.jsonl"))
+    }
+
     fn today(&self) -> PathBuf {
-        self.trail().join(format!("{}.jsonl", date(SystemTime::now())))
+        self.file(&date(SystemTime::now()))
     }
 
     fn lines(&self) -> Vec<String> {
@@ -70,6 +74,10 @@ impl Place {
         assert!(!found.is_ok());
         found.problems.iter().map(|problem| format!("{}: {}\n", problem.line, problem.problem)).collect()
     }
+}
+
+fn yesterday() -> String {
+    date(SystemTime::now() - Duration::from_hours(24))
 }
 
 /// A record with a recomputed hash, as a forger who knows the format writes it.
@@ -273,20 +281,37 @@ fn an_incomplete_last_line_is_set_aside() {
 #[test]
 fn old_files_are_removed_and_the_trail_says_so() {
     let place = Place::new();
-    for day in ["2020-01-01", "2020-01-02"] {
+    let (first, second) = (place.file("2020-01-01"), place.file(&yesterday()));
+    for file in [&first, &second] {
         place.write(0, 3);
-        fs::rename(place.today(), place.trail().join(format!("{day}.jsonl"))).unwrap();
+        fs::rename(place.today(), file).unwrap();
     }
     place.write(3, 6);
-    assert!(!place.trail().join("2020-01-01.jsonl").exists());
-    assert!(place.trail().join("2020-01-02.jsonl").exists());
+    assert!(!first.exists() && second.exists());
     let found = place.verify();
     assert!(found.is_ok(), "{:?}", found.problems);
     assert!(found.notices.iter().any(|notice| notice.contains("5 lines were removed")), "{found:?}");
     // Another file that is removed is not explained by that.
-    fs::remove_file(place.trail().join("2020-01-02.jsonl")).unwrap();
+    fs::remove_file(second).unwrap();
     let found = place.verify();
     assert!(found.problems[0].problem.contains("lines before it are missing"), "{found:?}");
+}
+
+/// Threat 734.
+#[test]
+fn v_734_a_clock_that_is_ahead_for_a_moment_removes_no_file() {
+    let place = Place::new();
+    let old = ["2020-01-01", "2020-01-02"].map(|day| place.file(day));
+    for file in &old {
+        place.write(0, 3);
+        fs::rename(place.today(), file).unwrap();
+    }
+    place.write(3, 6);
+    assert!(old.iter().all(|file| file.exists()) && place.verify().is_ok());
+    // On the next day they are.
+    fs::rename(place.today(), place.file(&yesterday())).unwrap();
+    place.write(6, 9);
+    assert!(!old.iter().any(|file| file.exists()) && place.verify().is_ok());
 }
 
 /// A program that may write to the trail adds no fields to lines of cx, and does not end the writer.
