@@ -16,6 +16,10 @@ thread_local! {
     /// Number of samples that were examined on this thread: searched for a name, or grouped.
     pub(crate) static LOOKED_AT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
+
+/// Maximum value of a sample. No number of cx is larger, or negative: 300 digits would hide the rest of a line.
+const MAX_VALUE: f64 = 1e18;
+
 /// Maximum number of labels of a sample. The page comes from another process, and one of its lines can be as long as
 /// the page.
 const MAX_LABELS: usize = 32;
@@ -94,7 +98,8 @@ fn parse_line(line: &str) -> Option<Sample> {
     }
     // A time may follow the value.
     let value: f64 = rest.split_ascii_whitespace().next()?.parse().ok()?;
-    if value.is_nan() {
+    // No range contains NaN.
+    if !(0.0..=MAX_VALUE).contains(&value) {
         return None;
     }
     Some(Sample { name: name.to_owned(), labels, value })
@@ -140,5 +145,13 @@ mod tests {
         let page = format!("many{{{}}} 1\nfew{{a=\"b\",c=\"d\"}} 2\n", vec!["a=\"\""; 100].join(","));
         let samples = Samples::parse(&page);
         assert_eq!((samples.named("many").count(), samples.named("few").count()), (0, 1));
+    }
+
+    /// Threat 735.
+    #[test]
+    fn v_735_numbers_that_cx_never_has_are_left_out() {
+        let page = "a -1e308\na -1\na 1e308\na inf\na -inf\na nan\na 1e18\na 0\n";
+        let values: Vec<f64> = Samples::parse(page).named("a").map(|sample| sample.value).collect();
+        assert_eq!(values, [1e18, 0.0]);
     }
 }
