@@ -282,18 +282,27 @@ fn csv(fields: &Map<String, Value>) -> String {
     cells.iter().map(|text| csv_cell(text)).collect::<Vec<_>>().join(",")
 }
 
-/// The first characters of text that a spreadsheet interprets as a formula. Those in full width count as such in
-/// spreadsheets of East Asian languages; white space is removed before a text is interpreted.
-const FORMULA_STARTS: [char; 11] =
-    ['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}', '\t', '\r', '\n'];
+/// How text begins that a spreadsheet interprets as a formula. Those in full width count as such in spreadsheets of East
+/// Asian languages.
+const FORMULA_STARTS: [char; 8] = ['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
+
+/// Where a formula can begin within a text. Spreadsheets of many languages separate cells by semicolons, also in a file
+/// with commas; then quotes inside of a cell mean nothing to them, and a line end in quotes begins a row.
+const CELL_ENDS: [char; 4] = [';', '\t', '\n', '\r'];
 
 /// A cell. Text that a spreadsheet would interpret as a formula is made plain text, because names are untrusted.
 fn csv_cell(text: &str) -> String {
-    let guard = if text.trim_start_matches(' ').starts_with(FORMULA_STARTS) { "'" } else { "" };
-    if text.contains(['"', ',', '\n', '\r']) {
-        return format!("\"{guard}{}\"", text.replace('"', "\"\""));
+    let mut cell = String::with_capacity(text.len());
+    for part in text.split_inclusive(CELL_ENDS) {
+        if part.trim_start_matches(' ').starts_with(FORMULA_STARTS) {
+            cell.push('\'');
+        }
+        cell.push_str(part);
     }
-    format!("{guard}{text}")
+    if cell.contains(['"', ',', '\n', '\r']) {
+        return format!("\"{}\"", cell.replace('"', "\"\""));
+    }
+    cell
 }
 
 /// A log record of OpenTelemetry's JSON.
@@ -347,8 +356,11 @@ mod tests {
             ("\u{ff1d}1+1", "'\u{ff1d}1+1"),
             ("\u{ff20}a", "'\u{ff20}a"),
             ("  =1+1", "'  =1+1"),
-            ("\n=1+1", "\"'\n=1+1\""),
-            (" a", " a"),
+            ("\t=1+1", "\t'=1+1"),
+            ("a;=1+1;b", "a;'=1+1;b"),
+            ("a\n=1+1\r\n@b", "\"a\n'=1+1\r\n'@b\""),
+            ("{\"a\":\";=1\"}", "\"{\"\"a\"\":\"\";'=1\"\"}\""),
+            (" a;b", " a;b"),
             ("a=1", "a=1"),
         ] {
             assert_eq!(csv_cell(text), cell);
