@@ -62,6 +62,14 @@ struct Head {
     hash: String,
 }
 
+/// An incomplete line at the end of a day's file, whose writer was killed or whose system failed.
+struct IncompleteLine {
+    day: String,
+    /// Where it begins.
+    begins: u64,
+    bytes: Vec<u8>,
+}
+
 /// An open trail whose lock is held.
 struct Locked<'a> {
     directory: PrivateDirectory,
@@ -85,7 +93,9 @@ impl Appender {
         let locked = Locked::new(&options.directory)?;
         self.prepare_key(&locked)?;
         let names = locked.day_files()?;
-        let (mut head, damaged) = self.find_head(&locked, &names)?;
+        let (mut head, incomplete) = self.find_head(&locked, &names)?;
+        let damaged = incomplete.iter().map(|line| locked.set_aside(line));
+        let damaged = damaged.collect::<io::Result<Vec<Fields>>>()?;
         if names.is_empty() {
             // A trail has a checkpoint before it has a line, so a trail without a checkpoint has lost it.
             locked.replace(CHECKPOINT, &self.sign(&head))?;
@@ -96,10 +106,9 @@ impl Appender {
         let (retention, expired) =
             if names.contains(&day) { (None, Vec::new()) } else { self.expired(&locked, &names)? };
         let mut own = Records::default();
-        for (event, fields) in [("line.damaged", damaged), ("retention", retention)] {
-            if let Some(fields) = fields {
-                own.push(&stamped(event, writer, fields));
-            }
+        let damaged = damaged.into_iter().map(|fields| ("line.damaged", fields));
+        for (event, fields) in damaged.chain(retention.map(|fields| ("retention", fields))) {
+            own.push(&stamped(event, writer, fields));
         }
         let (mut text, mut line) = (std::mem::take(&mut self.text), Vec::new());
         text.clear();
@@ -213,35 +222,35 @@ impl Appender {
         Ok(())
     }
 
-    /// Finds the end of the chain. An incomplete last line, whose writer was killed or whose system failed, is set
-    /// aside first; the second value reports this.
-    fn find_head(&self, locked: &Locked<'_>, names: &[String]) -> io::Result<(Head, Option<Fields>)> {
-        let mut damaged = None;
+    /// Finds the end of the chain, and incomplete lines. Changes nothing: only who writes the next line, which reports
+    /// them, sets them aside.
+    fn find_head(&self, locked: &Locked<'_>, names: &[String]) -> io::Result<(Head, Vec<IncompleteLine>)> {
+        let mut incomplete = Vec::new();
         for day in names.iter().rev() {
             let name = format!("{day}{}", read::ENDING);
-            let mut file = locked.directory.open(&name, OFlags::RDWR)?;
+            let mut file = locked.directory.open(&name, OFlags::RDONLY)?;
             let metadata = private::check_file(&file, &locked.path.join(&name))?;
             let known = self.head.as_ref().filter(|head| {
                 head.file == *day && head.inode == metadata.ino() && head.bytes == metadata.len()
             });
             if let Some(head) = known {
-                return Ok((head.clone(), damaged));
+                return Ok((head.clone(), incomplete));
             }
             let (tail, begins) = read::tail(&mut file, metadata.len())?;
             let complete = tail.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
             if complete < tail.len() {
-                damaged = Some(locked.set_aside(day, &tail[complete..])?);
-                file.set_len(begins + complete as u64)?;
+                let (begins, bytes) = (begins + complete as u64, tail[complete..].to_vec());
+                incomplete.push(IncompleteLine { day: day.clone(), begins, bytes });
             }
             let lines = tail[..complete].split(|&byte| byte == b'\n').rev();
             let mut chained = lines.filter_map(read::chain_fields);
             if let Some((sequence, hash)) = chained.next() {
                 let (inode, bytes) = (metadata.ino(), begins + complete as u64);
-                return Ok((Head { file: day.clone(), inode, bytes, sequence, hash }, damaged));
+                return Ok((Head { file: day.clone(), inode, bytes, sequence, hash }, incomplete));
             }
         }
         let hash = NO_HASH.to_owned();
-        Ok((Head { file: String::new(), inode: 0, bytes: 0, sequence: 0, hash }, damaged))
+        Ok((Head { file: String::new(), inode: 0, bytes: 0, sequence: 0, hash }, incomplete))
     }
 
     /// The files that are older than the retention time, and the fields of the line about them, by which a verifier
@@ -307,13 +316,15 @@ impl<'a> Locked<'a> {
         self.directory.replace_unsynced(name, &temporary, |file| file.write_all(text.as_bytes()))
     }
 
-    /// Keeps an incomplete line in a file of its own. Returns the fields of the line about it.
-    fn set_aside(&self, day: &str, fragment: &[u8]) -> io::Result<Fields> {
-        let hash = sha256(String::from_utf8_lossy(fragment).as_bytes());
+    /// Moves an incomplete line to a file of its own. Returns the fields of the line about it.
+    fn set_aside(&self, line: &IncompleteLine) -> io::Result<Fields> {
+        let IncompleteLine { day, begins, bytes } = line;
+        let hash = sha256(String::from_utf8_lossy(bytes).as_bytes());
         let name = format!("damaged-{day}-{}", &hash[..16]);
         let mut file = self.directory.open(&name, OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC)?;
-        file.write_all(fragment)?;
-        Ok(vec![("file", name.into()), ("bytes", fragment.len().into()), ("sha256", hash.into())])
+        file.write_all(bytes)?;
+        self.directory.open(&format!("{day}{}", read::ENDING), OFlags::WRONLY)?.set_len(*begins)?;
+        Ok(vec![("file", name.into()), ("bytes", bytes.len().into()), ("sha256", hash.into())])
     }
 }
 

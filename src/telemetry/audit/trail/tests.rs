@@ -260,7 +260,7 @@ fn hostile_names_cannot_forge_lines() {
 
 /// What a process that was killed has written in part is set aside, and the trail says so.
 #[test]
-fn an_incomplete_last_line_is_set_aside() {
+fn v_736_an_incomplete_last_line_is_set_aside_by_the_next_one() {
     let place = Place::new();
     place.write(0, 3);
     let mut text = fs::read_to_string(place.today()).unwrap();
@@ -268,6 +268,9 @@ fn an_incomplete_last_line_is_set_aside() {
     fs::write(place.today(), &text).unwrap();
     let found = place.verify();
     assert!(found.is_ok() && found.notices[0].contains("incomplete"), "{found:?}");
+    // Threat 736: a checkpoint leaves it to the next line, which says so.
+    write_checkpoint(&place.trail()).unwrap();
+    assert_eq!(fs::read_to_string(place.today()).unwrap(), text);
     place.write(3, 6);
     let found = place.verify();
     assert!(found.is_ok(), "{:?}", found.problems);
