@@ -82,12 +82,16 @@ pub(crate) async fn read(
         ErrorData::internal_error(problem, None)
     };
     let mut answer: Value = parsed(&answer).ok_or_else(unreadable)?;
-    for contents in answer["contents"].as_array_mut().into_iter().flatten() {
-        if contents["uri"] == own {
-            contents["uri"] = address.into();
-        }
-    }
+    readdress(&mut answer, &own, address);
     serde_json::from_value(answer).map_err(|_| unreadable())
+}
+
+/// Replaces the server's own address in its answer, which can be any value, by the one that clients see.
+fn readdress(answer: &mut Value, own: &str, address: &str) {
+    let contents = answer.get_mut("contents").and_then(Value::as_array_mut);
+    for contents in contents.into_iter().flatten().filter(|contents| contents["uri"] == own) {
+        contents["uri"] = address.into();
+    }
 }
 
 /// The interface at an address as clients see it.
@@ -158,4 +162,24 @@ fn parsed<T: serde::de::DeserializeOwned>(answer: &Json) -> Option<T> {
     let text = answer.text();
     json::check(text, json::budget(text.len())).ok()?;
     serde_json::from_str(text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::readdress;
+
+    /// Threat 737.
+    #[test]
+    fn v_737_an_interface_that_is_no_object_is_no_panic() {
+        for text in ["[]", "1", "null", r#"{"contents":1}"#, r#"{"contents":[1,"ui://a",[]]}"#] {
+            let mut answer = serde_json::from_str(text).unwrap();
+            readdress(&mut answer, "ui://a", "ui://cx/a");
+            assert_eq!(answer.to_string(), text);
+        }
+        let mut answer = json!({ "contents": [{ "uri": "ui://a" }, { "uri": "ui://b" }] });
+        readdress(&mut answer, "ui://a", "ui://cx/a");
+        assert_eq!(answer, json!({ "contents": [{ "uri": "ui://cx/a" }, { "uri": "ui://b" }] }));
+    }
 }
