@@ -377,6 +377,33 @@ mod tests {
 
     use super::*;
 
+    fn read(lines: impl IntoIterator<Item = Value>) -> TrailRuns {
+        let directory = tempfile::tempdir().unwrap();
+        let text: String = lines.into_iter().map(|line| format!("{line}\n")).collect();
+        std::fs::write(directory.path().join("2026-01-01.jsonl"), text).unwrap();
+        let (mut runs, mut reader) = (TrailRuns::default(), AuditReader::new(directory.path()));
+        while let Some(line) = reader.next_line(false).unwrap() {
+            runs.add(&line);
+        }
+        runs
+    }
+
+    #[test]
+    fn the_latest_runs_and_the_first_calls_of_each_are_kept() {
+        let started = |run: usize| json!({ "event": "run.started", "run": run.to_string() });
+        let runs = read((0..MAX_RUNS + 2).map(started));
+        assert_eq!(runs.latest().count(), MAX_RUNS);
+        assert!(runs.get("1").is_none() && runs.get("2").is_some());
+        let with_calls = |run: usize| {
+            let call =
+                move |call: usize| json!({ "event": "call.will", "run": run.to_string(), "call": call });
+            std::iter::once(started(run)).chain((1..MAX_CALLS + 2).map(call))
+        };
+        let runs = read((0..=MAX_ALL_CALLS / MAX_CALLS).flat_map(with_calls));
+        assert_eq!((runs.latest().count(), runs.calls), (MAX_ALL_CALLS / MAX_CALLS, MAX_ALL_CALLS));
+        assert!(runs.get("0").is_none() && runs.get("1").is_some_and(|run| run.calls_dropped == 1));
+    }
+
     /// Threat 590.
     #[test]
     fn v_590_little_of_each_text_of_a_line_is_kept() {
@@ -387,13 +414,7 @@ mod tests {
             json!({ "event": "approval.asked", "run": id, "call": 1, "server": long, "tool": long, "reason": long }),
             json!({ "event": "run.ended", "run": id, "code": long }),
         ];
-        let directory = tempfile::tempdir().unwrap();
-        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-        std::fs::write(directory.path().join("2026-01-01.jsonl"), text).unwrap();
-        let (mut runs, mut reader) = (TrailRuns::default(), AuditReader::new(directory.path()));
-        while let Some(line) = reader.next_line(false).unwrap() {
-            runs.add(&line);
-        }
+        let runs = read(lines);
         assert_eq!(runs.latest().count(), 1);
         let run = runs.get(id).unwrap();
         let (call, ended) = (&run.calls[0], run.ended.as_ref().unwrap());

@@ -28,6 +28,11 @@ fn v_701_results_of_ended_tasks_are_bounded_for_each_client() {
     assert!(ids().contains(&format!("a {}", 2 * MAX_ENDED - 1)));
     end("b", 1, Duration::ZERO);
     assert!(!ids().contains("b 1"), "an expired one goes");
+    for client in 0..=MAX_ENDED_OF_ALL / MAX_ENDED {
+        (0..MAX_ENDED).for_each(|number| end(&format!("c{client}"), number, KEPT));
+    }
+    assert_eq!(ids().len(), MAX_ENDED_OF_ALL);
+    assert!(!ids().contains("b 0") && !ids().contains("c0 0"), "the oldest ones of all clients go");
 }
 
 /// Threat 701. Results can have images of megabytes, and a client can have many sessions.

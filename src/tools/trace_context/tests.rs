@@ -27,10 +27,13 @@ fn what_comes_in_goes_out() {
 #[test]
 fn what_is_not_valid_is_dropped() {
     let long = "a".repeat(1_000_000);
+    let long_parent = format!("cc{}-{}", &PARENT[2..], "x".repeat(201));
+    assert!(of(&json!({ "traceparent": &long_parent[..256] })).is_some());
     for parent in [
         "",
         "00",
         &long,
+        &long_parent,
         &PARENT[..54],
         &format!("{PARENT}-"),
         &format!("{PARENT}-00"),
@@ -50,11 +53,14 @@ fn what_is_not_valid_is_dropped() {
         assert_eq!(of(&json!({ "traceparent": parent })), None);
     }
     let members = vec!["a=b"; 33].join(",");
-    for state in ["", "a", "=b", "a=", "A=b", "a=b,c", "a=b\n", "a=\u{e9}", "a=b=c", &long, &members] {
+    let long_state = format!("a={0},b={0}", "c".repeat(254));
+    let states =
+        ["", "a", "=b", "a=", "A=b", "a=b,c", "a=b\n", "a=\u{e9}", "a=b=c", &long, &members, &long_state];
+    for state in states {
         let context = of(&json!({ "traceparent": PARENT, "tracestate": state })).unwrap();
         assert_eq!(context.state, None, "{}", &state[..state.len().min(60)]);
     }
-    for state in ["a=b", "a=b, c=d", "a=b,,c=d", "1a@b=c d"] {
+    for state in ["a=b", "a=b, c=d", "a=b,,c=d", "1a@b=c d", &long_state[..512]] {
         let context = of(&json!({ "traceparent": PARENT, "tracestate": state })).unwrap();
         assert_eq!(context.state.as_deref(), Some(state));
     }

@@ -294,7 +294,7 @@ fn control_characters_do_not_reach_the_terminal() {
     let output = cx(&["-e", r#"console.log("\u001b]0;title\u0007\u202e"); throw new Error("\u001b[2J")"#]);
     let all = [output.stdout, output.stderr].concat();
     assert!(!all.contains(&0x1b) && !all.contains(&0x07), "{}", String::from_utf8_lossy(&all));
-    assert!(String::from_utf8_lossy(&all).contains(r"\u{1b}]0;title"));
+    assert!(String::from_utf8_lossy(&all).contains(r"\u{1b}]0;title\u{7}\u{202e}"));
 }
 
 #[test]

@@ -126,6 +126,18 @@ fn what_a_server_answers_is_text_within_bounds() {
     assert!(frame.contains("its metrics cannot be read"), "{frame}");
 }
 
+/// The token of a running server is sent to the address in its file.
+#[test]
+fn a_file_that_others_can_read_or_write_is_no_server() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = registered(directory.path(), json!("127.0.0.1:1"));
+    for (mode, is_listed) in [(0o600, true), (0o640, false), (0o602, false), (0o600, true)] {
+        file.set_permissions(fs::Permissions::from_mode(mode)).unwrap();
+        let frame = once(directory.path());
+        assert_eq!(!frame.contains("no `cx serve` of yours is running"), is_listed, "{mode:o}: {frame}");
+    }
+}
+
 /// A line of a shell, with `cx top`, at a terminal of 24 rows.
 fn at_a_terminal(directory: &Path, answer: &str, line: &str) -> Command {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/terminal.py");

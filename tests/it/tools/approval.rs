@@ -247,6 +247,13 @@ async fn a_no_is_an_error_that_says_why() {
         run(&executor, Script::typescript("return call_tool('notes', 'delete', {}).ok")).await;
         assert_eq!((person.count(), notes.count()), (2, 0));
     }
+    // Of a long reason its beginning.
+    let (notes, person) = (Notes::default(), Person::default());
+    let long = no(&"y".repeat(Approval::MAX_REASON + 500));
+    let executor = notes.builder().ask(["*"]).approver(person.saying(&long, NOW)).build().unwrap();
+    let script = Script::typescript("return call_tool('notes', 'delete', {}).error.message");
+    let result = run(&executor, script).await;
+    assert_eq!(value(&result).as_str().unwrap().matches('y').count(), Approval::MAX_REASON);
 }
 
 #[tokio::test]

@@ -194,6 +194,28 @@ async fn v_591_a_trace_keeps_little_of_a_name() {
     assert_eq!(lengths, [256 + '…'.len_utf8()]);
 }
 
+/// A script prints and returns megabytes, and a program may keep many traces.
+#[tokio::test]
+async fn a_trace_keeps_little_of_what_a_script_says() {
+    let (sender, traces) = std::sync::mpsc::channel();
+    let listener = move |trace: cx::RunTrace| {
+        let _closed = sender.send(trace);
+    };
+    let executor = builder(&Mock::default()).on_trace(listener).build().unwrap();
+    let limits = Limits { output_bytes: 8 << 20, ..Limits::default() };
+    let traced = async |source: &str| {
+        executor.run(cx::Script::typescript(source).limits(limits)).await.unwrap();
+        traces.recv_timeout(Duration::from_secs(60)).unwrap()
+    };
+    let many = traced("for (let i = 0; i < 10_003; i++) console.log(i)").await;
+    assert_eq!((many.output.len(), many.output_dropped), (10_000, 3));
+    let long = traced("for (let i = 0; i < 5; i++) console.log('x'.repeat(300_000))").await;
+    assert_eq!((long.output.len(), long.output_dropped), (3, 2));
+    let cut = traced("emit('x'.repeat(5_000)); return 'x'.repeat(100_000)").await;
+    let most = |bytes: usize| bytes + '…'.len_utf8();
+    assert_eq!((cut.output[0].text.len(), cut.value.unwrap().len()), (most(2_000), most(64 << 10)));
+}
+
 /// A call that waits for a server's list has its text in memory that does not count as the script's.
 #[tokio::test]
 async fn v_595_queries_of_a_script_are_bounded_together() {

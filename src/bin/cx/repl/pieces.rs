@@ -227,6 +227,7 @@ mod tests {
         "/\"/",
         "a / b / c",
         "x.of / 2 + y['in'] / 2",
+        "(x.of / 2) / 3",
         "(a + b) / (c) / d",
     ];
     const OPEN_TS: &[&str] = &[

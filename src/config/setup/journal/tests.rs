@@ -1,7 +1,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{keep_copies, take_back, undo};
+use super::{keep_copies, numbers, take_back, undo};
 use crate::config::environment::{Directories, Environment};
 use crate::config::setup::plan::{FileChange, Plan};
 use crate::config::setup::{SetupError, SetupLock};
@@ -33,6 +33,20 @@ fn v_618_a_file_that_changes_while_others_are_written_is_not_replaced() {
     assert!(matches!(&error, SetupError::Changed { path } if *path == file), "{error}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "old");
     assert!(matches!(undo(&lock, false), Err(SetupError::NothingToUndo)));
+}
+
+/// The copies of the last twenty times are kept.
+#[test]
+fn the_copies_of_the_oldest_changes_go() {
+    let home = tempfile::tempdir().unwrap();
+    let lock = lock_in(home.path());
+    let file = home.path().join("a.json");
+    for _ in 0..23 {
+        fs::write(&file, "old").unwrap();
+        let plan = Plan { changes: vec![change(&file)], servers: Vec::new(), notes: Vec::new() };
+        plan.apply(&lock).unwrap();
+    }
+    assert_eq!(numbers(&lock.root), (4..=23).collect::<Vec<u64>>());
 }
 
 /// As on a disk that is full: neither the next file nor the last one can be written.

@@ -16,6 +16,9 @@ fn notes_are_those_of_other_tools() {
     assert_eq!(note, format!("{TEXT}\n\u{2014} PeterNeumann {SIGNED}\n"));
     let verifier = Verifier::parse(PUBLIC).unwrap();
     assert_eq!(verifier.verify(&note), Some(TEXT));
+    // The number of the key is of its name and the key.
+    assert!(Signer::parse(&SECRET.replace("c74f20a3", "c74f20a4")).is_none());
+    assert!(Verifier::parse(&PUBLIC.replace("c74f20a3", "c74f20a4")).is_none());
     for other in [note.replace("your problem,", "my problem,"), note.replace("x08", "x09"), TEXT.to_owned()] {
         assert_eq!(verifier.verify(&other), None, "{other}");
     }
