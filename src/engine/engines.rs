@@ -397,26 +397,26 @@ mod processes {
 /// Makes this process a worker. `socket` is the connection to the executor.
 #[cfg(all(feature = "process", target_os = "linux"))]
 pub(crate) fn work((socket, closed): (std::os::fd::OwnedFd, std::io::Result<()>)) -> ! {
-    let newborn = crate::engine::process::worker::begin(socket, closed);
+    let starting = crate::engine::process::worker::begin(socket, closed);
     let options = EngineOptions {
         warm: 1,
         trim_after: Duration::MAX,
-        memory_bytes: newborn.memory_bytes(),
-        form: newborn.form(),
-        caches: newborn.caches().to_vec(),
+        memory_bytes: starting.memory_bytes(),
+        form: starting.form(),
+        caches: starting.caches().to_vec(),
         on_compile: None,
         workers: None,
         backend: None,
     };
-    if newborn.is_python() {
+    if starting.is_python() {
         match python::engine(&options) {
-            Ok(engine) => newborn.serve(engine),
-            Err(error) => newborn.fail(&error.to_string()),
+            Ok(engine) => starting.serve(engine),
+            Err(error) => starting.fail(&error.to_string()),
         }
     }
     typescript::use_one_thread();
     match typescript::engine(&options) {
-        Ok(engine) => newborn.serve(engine),
-        Err(error) => newborn.fail(&error.to_string()),
+        Ok(engine) => starting.serve(engine),
+        Err(error) => starting.fail(&error.to_string()),
     }
 }

@@ -213,7 +213,7 @@ impl Connection {
             let _received = self.receive(false);
             self.state.lock().orders.pop_front()
         };
-        spin.find_certain(look).unwrap_or_else(|| self.await_order())
+        spin.find_expected(look).unwrap_or_else(|| self.await_order())
     }
 
     /// Begins the run of `start`: from here on frames have its number.

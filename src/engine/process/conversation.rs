@@ -95,7 +95,7 @@ pub(super) struct Conversation {
     /// Whether no other run of the engine was in a worker when this one began.
     is_alone: bool,
     /// Whether the worker's next message comes soon.
-    is_certain: bool,
+    expects_message: bool,
 }
 
 impl Conversation {
@@ -128,7 +128,7 @@ impl Conversation {
             spin: Spin::new(if is_elsewhere { 1 } else { processors }),
             is_alone: count.is_alone && !is_elsewhere,
             _count: count,
-            is_certain: false,
+            expects_message: false,
         })
     }
 
@@ -179,14 +179,14 @@ impl Conversation {
         }));
         frames::append(&mut self.worker.out, RunNumber::NONE, &start, wire::MAX_START_BYTES)
             .map_err(|error| format!("the script and its input are too long: {error}"))?;
-        self.is_certain = self.is_alone;
+        self.expects_message = self.is_alone;
         host.compute_elsewhere(true);
         Ok(())
     }
 
     /// Queues the order to continue after the survey.
     pub(super) fn proceed(&mut self) -> Result<(), String> {
-        self.is_certain = self.is_alone;
+        self.expects_message = self.is_alone;
         self.send(&ToWorker::Proceed)
     }
 
@@ -291,8 +291,8 @@ impl Conversation {
             return self.handle_start(message, &**host);
         }
         if self.has_begun {
-            // What was certain has come.
-            self.is_certain = false;
+            // The expected message has come.
+            self.expects_message = false;
         }
         let is_waiting = matches!(message, FromWorker::Waiting { .. });
         if self.has_begun && !is_waiting {

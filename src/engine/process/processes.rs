@@ -123,12 +123,12 @@ impl Instance<Processes> for WorkerRun {
     }
 
     async fn execute(&mut self, host: &Arc<dyn RunHost>, _source: &str, (): ()) -> Outcome {
-        let end = self.go_on(host).await;
+        let end = self.resume(host).await;
         self.outcome(end, &**host).await
     }
 
     async fn check(&mut self, host: &Arc<dyn RunHost>, _source: &str, (): ()) -> Outcome {
-        let end = self.go_on(host).await;
+        let end = self.resume(host).await;
         self.outcome(end, &**host).await
     }
 
@@ -184,7 +184,7 @@ impl WorkerRun {
     }
 
     /// Lets the worker execute the script.
-    async fn go_on(&mut self, host: &Arc<dyn RunHost>) -> RunEnd {
+    async fn resume(&mut self, host: &Arc<dyn RunHost>) -> RunEnd {
         let Some(conversation) = &mut self.conversation else { return RunEnd::Gone };
         if let Err(problem) = conversation.proceed() {
             return RunEnd::Broken(problem);

@@ -76,8 +76,8 @@ impl Watch {
     }
 }
 
-/// A worker that has the first message of its executor, and no engine yet.
-pub(crate) struct Newborn {
+/// A worker or a fork server that has the first message of its executor, and no engine yet.
+pub(crate) struct StartingProcess {
     connection: Arc<Connection>,
     confinement: Confinement,
     hello: Hello,
@@ -85,27 +85,27 @@ pub(crate) struct Newborn {
 
 /// Starts a worker, or a fork server. `socket` is the connection to the executor. `closed` says whether inherited
 /// descriptors could be closed.
-pub(crate) fn begin(socket: OwnedFd, closed: io::Result<()>) -> Newborn {
+pub(crate) fn begin(socket: OwnedFd, closed: io::Result<()>) -> StartingProcess {
     let mut confinement = Confinement::default();
     confinement.record("no inherited descriptors", closed.map_err(|error| error.to_string()));
-    let newborn = Newborn::new(socket, confinement);
-    if newborn.hello.protocol != PROTOCOL {
-        let theirs = newborn.hello.protocol;
-        newborn
+    let starting = StartingProcess::new(socket, confinement);
+    if starting.hello.protocol != PROTOCOL {
+        let theirs = starting.hello.protocol;
+        starting
             .fail(&format!("its program is another version: messages {PROTOCOL}, the executor has {theirs}"));
     }
-    newborn
+    starting
 }
 
-impl Newborn {
+impl StartingProcess {
     /// Reads the first message.
     fn new(socket: OwnedFd, mut confinement: Confinement) -> Self {
         sandbox::end_with_parent(&mut confinement);
         let connection = Arc::new(Connection::new(socket));
         let ToWorker::Hello(hello) = connection.await_order() else { end_process() };
-        let newborn = Self { connection, confinement, hello };
-        newborn.end_if_orphan();
-        newborn
+        let starting = Self { connection, confinement, hello };
+        starting.end_if_orphan();
+        starting
     }
 
     /// The parent may have ended before the kernel was asked to kill this process with it.
@@ -160,15 +160,15 @@ impl Newborn {
 }
 
 /// Makes an instance, and forks workers that have it. The first thread has nothing else to do.
-fn fork_workers<E: Engine>(engine: &Arc<E>, mut newborn: Newborn, processors: usize) -> ! {
-    sandbox::map_users(&newborn.confinement);
+fn fork_workers<E: Engine>(engine: &Arc<E>, mut starting: StartingProcess, processors: usize) -> ! {
+    sandbox::map_users(&starting.confinement);
     // A change of credentials, such as that of `leave_network`, may clear it.
-    sandbox::end_with_parent(&mut newborn.confinement);
-    newborn.end_if_orphan();
+    sandbox::end_with_parent(&mut starting.confinement);
+    starting.end_if_orphan();
     close_stdin();
     let shared = Arc::clone(engine);
-    let is_python = newborn.is_python();
-    let Newborn { connection, confinement, .. } = newborn;
+    let is_python = starting.is_python();
+    let StartingProcess { connection, confinement, .. } = starting;
     let executor = connection.clone_socket();
     let task = move || {
         // V8 keeps the runtime of the thread that makes an isolate, for tasks that can be left undone, such as
@@ -212,20 +212,20 @@ fn begin_forked<E: Engine>(
     if rustix::process::setpgid(None, None).is_err() {
         end_process();
     }
-    let mut newborn = Newborn::new(socket, confinement);
+    let mut starting = StartingProcess::new(socket, confinement);
     // After the first message: the process is in its control group then, which counts this memory.
-    used.take();
+    used.prefault();
     engine.begin_forked();
-    sandbox::begin_forked(&mut newborn.confinement);
-    sandbox::close_files(&mut newborn.confinement);
-    newborn.end_if_orphan();
-    let confinement = std::mem::take(&mut newborn.confinement);
-    let worker = Worker::new(engine, &newborn, processors);
+    sandbox::begin_forked(&mut starting.confinement);
+    sandbox::close_files(&mut starting.confinement);
+    starting.end_if_orphan();
+    let confinement = std::mem::take(&mut starting.confinement);
+    let worker = Worker::new(engine, &starting, processors);
     let (connection, watch) = (Arc::clone(&worker.connection), Arc::clone(&worker.watch));
     let engine = Arc::clone(engine);
     let watchdog = std::thread::Builder::new().name("cx-watchdog".to_owned());
     if let Err(error) = watchdog.spawn(move || keep_watch(&*engine, &connection, &watch)) {
-        newborn.fail(&format!("a thread that watches scripts: {error}"));
+        starting.fail(&format!("a thread that watches scripts: {error}"));
     }
     worker.work(confinement, Some(instance))
 }
@@ -290,13 +290,13 @@ struct Worker<E> {
 }
 
 impl<E: Engine> Worker<E> {
-    fn new(engine: &Arc<E>, newborn: &Newborn, processors: usize) -> Self {
+    fn new(engine: &Arc<E>, starting: &StartingProcess, processors: usize) -> Self {
         Self {
             engine: Arc::clone(engine),
-            connection: Arc::clone(&newborn.connection),
+            connection: Arc::clone(&starting.connection),
             watch: Arc::default(),
-            is_python: newborn.hello.is_python,
-            requires_sandbox: newborn.hello.requires_sandbox,
+            is_python: starting.hello.is_python,
+            requires_sandbox: starting.hello.requires_sandbox,
             processors,
         }
     }
