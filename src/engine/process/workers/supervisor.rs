@@ -71,22 +71,7 @@ impl Supervisor {
             if is_short && next_start.is_none() {
                 state.settled_at = None;
                 drop(state);
-                let started = self.start();
-                let mut state = self.shared.state.lock();
-                match started {
-                    // The workers were closed meanwhile, by a thread that has not seen this one.
-                    Ok(worker) if state.is_closed => {
-                        drop(state);
-                        drop(worker);
-                    }
-                    Ok(worker) => state.fresh.push_back(worker),
-                    // They were closed while a fork server warmed up.
-                    Err(_closed) if state.is_closed => {}
-                    Err(error) => {
-                        tracing::warn!(%error, "a worker process cannot be started");
-                        state.pause();
-                    }
-                }
+                self.start_spare();
                 continue;
             }
             let is_busy = next_start.is_some() || !state.is_empty();
@@ -96,6 +81,26 @@ impl Supervisor {
                 self.shared.changed.wait_for(&mut state, pause);
             } else {
                 self.shared.changed.wait(&mut state);
+            }
+        }
+    }
+
+    /// Starts a worker ahead of time. After a failure the next ones are started after a pause.
+    fn start_spare(&mut self) {
+        let started = self.start();
+        let mut state = self.shared.state.lock();
+        match started {
+            // The workers were closed meanwhile, by a thread that has not seen this one.
+            Ok(worker) if state.is_closed => {
+                drop(state);
+                drop(worker);
+            }
+            Ok(worker) => state.fresh.push_back(worker),
+            // They were closed while a fork server warmed up.
+            Err(_closed) if state.is_closed => {}
+            Err(error) => {
+                tracing::warn!(%error, "a worker process cannot be started");
+                state.pause();
             }
         }
     }
