@@ -79,7 +79,7 @@ pub(super) struct Conversation {
     stream: UnixStream,
     run: RunNumber,
     /// Maximum bytes of a message of the run.
-    most: usize,
+    max_bytes: usize,
     has_begun: bool,
     /// Messages that were sent to the worker.
     sent: u64,
@@ -116,7 +116,7 @@ impl Conversation {
             tenant,
             stream,
             run: RunNumber(u64::from_le_bytes(number) | 1),
-            most: wire::message_bytes(&host.limits()),
+            max_bytes: wire::message_bytes(&host.limits()),
             has_begun: false,
             sent: 0,
             written: 0,
@@ -366,7 +366,7 @@ impl Conversation {
             FromWorker::Ready { protocol: PROTOCOL, missing, .. } => {
                 self.worker.warn_of_missing(&missing);
                 (self.worker.is_ready, self.worker.was_ready) = (true, true);
-                self.worker.decoder.set_most(self.most);
+                self.worker.decoder.set_max_bytes(self.max_bytes);
                 let before = self.resources.begin(host.limits().memory_bytes);
                 self.worker.warm_bytes = self.worker.warm_bytes.or(Some(before));
                 Ok(None)
@@ -425,7 +425,7 @@ impl Conversation {
         let Self { mut worker, stream, tenant, .. } = self;
         let Ok(socket) = stream.into_std() else { return Some(worker) };
         worker.socket = Some(OwnedFd::from(socket));
-        worker.decoder.set_most(wire::MAX_READY_BYTES);
+        worker.decoder.set_max_bytes(wire::MAX_READY_BYTES);
         worker.is_ready = false;
         worker.runs += 1;
         if has_low_priority {

@@ -30,14 +30,12 @@ pub(crate) const PROTOCOL: u32 = 7;
 /// Bytes of a message beside the text that a limit bounds: numbers, names, the parts of an error.
 const OVERHEAD: usize = 256 * 1024;
 
-/// Bytes that a message may always have, whatever the run's limits are: for a query, or an error
-/// with its stack.
-const LEAST: usize = 16 << 20;
-
 /// Maximum bytes of the messages of a run, in both directions.
 pub(crate) fn message_bytes(limits: &Limits) -> usize {
-    let most = [limits.argument_bytes, limits.result_bytes, limits.output_bytes, LEAST];
-    most.into_iter().max().unwrap_or(LEAST).saturating_add(OVERHEAD)
+    /// Bytes that a message may always have, whatever the run's limits are: for a query, or an error with its stack.
+    const MIN: usize = 16 << 20;
+    let longest = limits.argument_bytes.max(limits.result_bytes).max(limits.output_bytes);
+    longest.max(MIN).saturating_add(OVERHEAD)
 }
 
 /// Maximum bytes of the message that begins a run. Sources are small; an input can have any size.
