@@ -87,7 +87,7 @@ pub(super) struct Conversation {
     written: usize,
     calls: FuturesUnordered<Call>,
     /// The codes with which calls of the run have failed.
-    given: Vec<ToolErrorCode>,
+    failure_codes: Vec<ToolErrorCode>,
     files: Arc<HostedFiles>,
     resources: Arc<Resources>,
     spin: Spin,
@@ -121,7 +121,7 @@ impl Conversation {
             sent: 0,
             written: 0,
             calls: FuturesUnordered::new(),
-            given: Vec::new(),
+            failure_codes: Vec::new(),
             files: Arc::new(HostedFiles::new(Arc::clone(host.files()))),
             resources,
             // An answer over a network takes longer than a wait should spin.
@@ -346,7 +346,7 @@ impl Conversation {
                 Ok(None)
             }
             FromWorker::Emit(block) => {
-                let emitted = host.emit(&block).map(drop).map_err(|error| self.note(error));
+                let emitted = host.emit(&block).map(drop).map_err(|error| self.record_failure(error));
                 self.reply(Reply::Emitted(emitted)).map(|()| None)
             }
             FromWorker::Waiting { seen } => {
@@ -398,8 +398,8 @@ impl Conversation {
     }
 
     /// The codes with which calls of the run have failed.
-    pub(super) fn failures(&self) -> &[ToolErrorCode] {
-        &self.given
+    pub(super) fn failure_codes(&self) -> &[ToolErrorCode] {
+        &self.failure_codes
     }
 
     /// The most memory in bytes that the worker has had during the run.

@@ -224,7 +224,7 @@ impl WorkerRun {
                 self.fuel = done.fuel.filter(|_| host.limits().fuel.is_some());
                 let used = usize::try_from(done.memory_bytes).unwrap_or(usize::MAX);
                 self.memory_bytes = used.min(host.limits().memory_bytes.saturating_mul(2));
-                match done.outcome(&host.limits(), conversation.failures()) {
+                match done.outcome(&host.limits(), conversation.failure_codes()) {
                     // A worker whose run reached a limit serves no other run.
                     Ok(Outcome::Failed(error)) if error.code.is_limit() => Outcome::Failed(error),
                     Ok(outcome) => {

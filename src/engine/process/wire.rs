@@ -426,9 +426,9 @@ impl Done {
         Self { outcome, memory_bytes: memory_bytes as u64, fuel }
     }
 
-    /// The outcome, after its checks by the executor. `given` are the codes with which calls of the
+    /// The outcome, after its checks by the executor. `failure_codes` are those with which calls of the
     /// run have failed.
-    pub(crate) fn outcome(self, limits: &Limits, given: &[ToolErrorCode]) -> Result<Outcome, String> {
+    pub(crate) fn outcome(self, limits: &Limits, failure_codes: &[ToolErrorCode]) -> Result<Outcome, String> {
         let error = match self.outcome {
             Ok(text) if text.len() > limits.result_bytes => {
                 return Err(format!("its value has {} bytes, more than a script may return", text.len()));
@@ -440,12 +440,15 @@ impl Done {
             Err(error) => error,
         };
         let code = WORKER_CODES.into_iter().find(|code| code.as_str() == error.code);
-        let tool_code =
-            error.tool_code.as_deref().and_then(ToolErrorCode::from_name).filter(|code| given.contains(code));
+        let tool_code = error
+            .tool_code
+            .as_deref()
+            .and_then(ToolErrorCode::from_name)
+            .filter(|code| failure_codes.contains(code));
         let code = code.unwrap_or_default();
         // Only the executor can say that the run has exceeded its number of calls.
-        let is_made_up =
-            code == ErrorCode::MaxToolCallsExceeded && !given.contains(&ToolErrorCode::MaxToolCallsExceeded);
+        let is_made_up = code == ErrorCode::MaxToolCallsExceeded
+            && !failure_codes.contains(&ToolErrorCode::MaxToolCallsExceeded);
         let code = if is_made_up { ErrorCode::RuntimeError } else { code };
         Ok(Outcome::Failed(ScriptError {
             name: error.name.map(|name| preview(&name, MAX_SAID)),
