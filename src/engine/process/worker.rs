@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+use tokio::runtime::Runtime;
 
 use self::drive::drive;
 use super::connection::{Connection, OVER_MEMORY, end_process, end_process_with};
@@ -240,10 +241,23 @@ fn close_stdin() {
     }
 }
 
+/// Tells the executor why this process cannot serve it, as the rest of a sentence, and ends.
 fn fail(connection: &Connection, problem: String) -> ! {
     let _sent = connection.send(&FromWorker::Failed(problem));
     connection.flush();
     end_process()
+}
+
+/// Registers the connection with the runtime, which then says when it can be read.
+fn register(runtime: &Runtime, connection: &Arc<Connection>) -> AsyncFd<Arc<Connection>> {
+    let _entered = runtime.enter();
+    #[expect(unsafe_code, reason = "tokio cannot know that the descriptor stays open")]
+    // SAFETY: the connection owns its descriptor until it is dropped, and never gives it away.
+    let registered = unsafe { AsyncFd::register_with_interest(Arc::clone(connection), Interest::READABLE) };
+    match registered {
+        Ok(readiness) => readiness,
+        Err(error) => fail(connection, format!("the connection: {error}")),
+    }
 }
 
 /// The watchdog: stops runs that exceed a limit, and ends a process whose run does not end by itself.
@@ -280,6 +294,7 @@ fn keep_watch<E: Engine>(engine: &E, connection: &Connection, watch: &Watch) -> 
     }
 }
 
+/// A process that serves runs, with all that it needs for each.
 struct Worker<E> {
     engine: Arc<E>,
     connection: Arc<Connection>,
@@ -308,18 +323,7 @@ impl<E: Engine> Worker<E> {
             Ok(runtime) => runtime,
             Err(error) => fail(connection, format!("a runtime: {error}")),
         };
-        let readiness = {
-            let _entered = runtime.enter();
-            #[expect(unsafe_code, reason = "tokio cannot know that the descriptor stays open")]
-            // SAFETY: the connection owns its descriptor until it is dropped, and never gives it away.
-            unsafe {
-                AsyncFd::register_with_interest(Arc::clone(connection), Interest::READABLE)
-            }
-        };
-        let readiness = match readiness {
-            Ok(readiness) => readiness,
-            Err(error) => fail(connection, format!("the connection: {error}")),
-        };
+        let readiness = register(&runtime, connection);
         let mut is_first = true;
         loop {
             let made = runtime.block_on(async {
@@ -331,12 +335,7 @@ impl<E: Engine> Worker<E> {
                 Err(problem) => fail(connection, problem),
             };
             if std::mem::take(&mut is_first) {
-                sandbox::filter_calls(&mut confinement, self.processors);
-                // The worker checks this itself, because the executor may be on another machine.
-                if self.requires_sandbox && !confinement.missing.is_empty() {
-                    let missing = confinement.missing.join(", ");
-                    fail(connection, format!("this machine lacks what confines it: {missing}"));
-                }
+                self.complete_sandbox(&mut confinement);
             }
             let ready = FromWorker::Ready {
                 protocol: PROTOCOL,
@@ -368,15 +367,7 @@ impl<E: Engine> Worker<E> {
                 self.perform(&host, &mut instance, &source, &start),
             ));
             *self.watch.run.lock() = None;
-            let done = Done::from_outcome(outcome, instance.memory_bytes(), instance.fuel_used());
-            if let Err(error) = connection.leave(&FromWorker::Done(done)) {
-                let error = ScriptError::new(ErrorCode::ResultTooLarge, error.to_string());
-                let done =
-                    Done::from_outcome(Outcome::Failed(error), instance.memory_bytes(), instance.fuel_used());
-                if connection.leave(&FromWorker::Done(done)).is_err() {
-                    end_process();
-                }
-            }
+            self.report_end(outcome, &instance);
             if start.is_last {
                 // To drop the instance and to make another one would compete with what sends the result.
                 let _never = connection.await_order();
@@ -391,6 +382,30 @@ impl<E: Engine> Worker<E> {
         }
     }
 
+    /// Completes the sandbox, after the engine has started. Ends the process if it has to be complete and is not: the
+    /// worker checks this itself, because the executor may be on another machine.
+    fn complete_sandbox(&self, confinement: &mut Confinement) {
+        sandbox::filter_calls(confinement, self.processors);
+        if self.requires_sandbox && !confinement.missing.is_empty() {
+            let missing = confinement.missing.join(", ");
+            fail(&self.connection, format!("this machine lacks what confines it: {missing}"));
+        }
+    }
+
+    /// Reports the end of a run. A value that is too long for a message is replaced by an error.
+    fn report_end(&self, outcome: Outcome, instance: &E::Instance) {
+        let done = |outcome| {
+            FromWorker::Done(Done::from_outcome(outcome, instance.memory_bytes(), instance.fuel_used()))
+        };
+        if let Err(error) = self.connection.leave(&done(outcome)) {
+            let error = ScriptError::new(ErrorCode::ResultTooLarge, error.to_string());
+            if self.connection.leave(&done(Outcome::Failed(error))).is_err() {
+                end_process();
+            }
+        }
+    }
+
+    /// Surveys a script, and executes it when the executor says so.
     async fn perform(
         &self,
         host: &Arc<dyn RunHost>,
