@@ -155,8 +155,8 @@ fn limit(resource: Resource, most: u64) -> rustix::io::Result<()> {
 /// Lets the kernel end this process rather than its executor, or its fork server, with which all workers end, when the
 /// machine has no memory left.
 fn end_before_others() {
-    /// What is added to the score by which the kernel chooses: this process counts as if it had a tenth of the machine's
-    /// memory in addition (`proc_pid_oom_score_adj(5)`).
+    /// What is added to the score by which the kernel chooses: this process counts as if it had a tenth of the memory
+    /// of the machine in addition (`proc_pid_oom_score_adj(5)`).
     const RAISE: i32 = 100;
     const MAX_SCORE: i32 = 1000;
     const FILE: &str = "/proc/self/oom_score_adj";
@@ -284,11 +284,11 @@ fn rules() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError>
 /// The conditions for memory: all that a worker has is its own, and the kernel counts it while it is mapped.
 fn rules_of_memory() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
     use SeccompCmpArgLen::Dword;
-    /// `MADV_GUARD_INSTALL` and `MADV_GUARD_REMOVE` of Linux 6.13, which libc does not define: guard pages at the ends of
-    /// stacks.
+    /// `MADV_GUARD_INSTALL` and `MADV_GUARD_REMOVE` of Linux 6.13, which libc does not define: guard pages at the ends
+    /// of stacks.
     const GUARD_INSTALL: i32 = 102;
     const GUARD_REMOVE: i32 = 103;
-    /// No advice that moves memory to where it is not counted, such as `MADV_PAGEOUT`, or shares it with other processes.
+    /// No advice that moves memory to where it is not counted, such as `MADV_PAGEOUT`, or that shares it with others.
     const ADVICE: &[i32] = &[
         libc::MADV_NORMAL,
         libc::MADV_RANDOM,
@@ -307,8 +307,8 @@ fn rules_of_memory() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::Bac
         GUARD_INSTALL,
         GUARD_REMOVE,
     ];
-    // Pages of a shared mapping can stay when they are not mapped any more, and then count for no process. Neither do huge
-    // pages that the machine has reserved.
+    // Pages of a shared mapping can stay when they are not mapped any more, and then count for no process. Neither do
+    // huge pages that the machine has reserved.
     let kind = SeccompCmpOp::MaskedEq(u64::from((libc::MAP_TYPE | libc::MAP_HUGETLB).unsigned_abs()));
     let is_private = SeccompCondition::new(3, Dword, kind, u64::from(libc::MAP_PRIVATE.unsigned_abs()))?;
     let advice = ADVICE.iter().map(|advice| {
