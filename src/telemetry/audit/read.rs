@@ -46,10 +46,27 @@ impl AuditLine {
 #[derive(Debug)]
 pub struct AuditReader {
     directory: PathBuf,
-    /// The current file, the number of lines read of it, and the offset of the next one.
-    current: Option<(String, BufReader<File>, u64, u64)>,
+    current: Option<CurrentFile>,
     /// The first file to read, if not the oldest.
     first: Option<String>,
+}
+
+/// The file from which lines are read now.
+#[derive(Debug)]
+struct CurrentFile {
+    name: String,
+    reader: BufReader<File>,
+    /// Number of lines that were read of it.
+    lines: u64,
+    /// The offset of the next line.
+    offset: u64,
+}
+
+impl CurrentFile {
+    /// A file of which nothing was read. Its first line begins at this offset.
+    fn new(name: String, file: File, offset: u64) -> Self {
+        Self { name, reader: BufReader::new(file), lines: 0, offset }
+    }
 }
 
 impl AuditReader {
@@ -95,7 +112,7 @@ impl AuditReader {
         }
         let Some((name, begins)) = first else { return Ok(Self::new(directory)) };
         let file = open(&directory.join(&name))?;
-        Ok(Self { directory, current: Some((name, BufReader::new(file), 0, begins)), first: None })
+        Ok(Self { directory, current: Some(CurrentFile::new(name, file, begins)), first: None })
     }
 
     /// The next line, or `None` if there is none now. An incomplete line is returned only if `incomplete` is set;
@@ -130,13 +147,13 @@ impl AuditReader {
             }
             let Some(name) = next.take() else { return Ok(None) };
             let file = open(&self.directory.join(&name))?;
-            self.current = Some((name, BufReader::new(file), 0, 0));
+            self.current = Some(CurrentFile::new(name, file, 0));
         }
     }
 
     /// The next line of the current file.
     fn line_of_current(&mut self, incomplete: bool) -> io::Result<Option<AuditLine>> {
-        let Some((name, reader, number, offset)) = &mut self.current else { return Ok(None) };
+        let Some(CurrentFile { name, reader, lines, offset }) = &mut self.current else { return Ok(None) };
         let mut bytes = Vec::new();
         // A whole line stays as it is. What was read of an incomplete one may have been set aside since.
         if !reader.buffer().contains(&b'\n') {
@@ -153,19 +170,19 @@ impl AuditReader {
             return Ok(None);
         }
         bytes.truncate(bytes.len() - usize::from(is_complete));
-        *number += 1;
+        *lines += 1;
         *offset += read as u64;
         let text = String::from_utf8_lossy(&bytes).into_owned();
         // A trail may be another's: a line as a tree can take ninety times as much.
         let is_small = json::check(&text, json::budget(text.len())).is_ok();
         let fields = is_small.then(|| serde_json::from_slice(&bytes).ok()).flatten();
-        let (file, number) = (name.clone(), *number);
+        let (file, number) = (name.clone(), *lines);
         Ok(Some(AuditLine { file, number, text, fields, is_complete }))
     }
 
     /// The name of the file after the current one, or of the first.
     fn name_after_current(&self) -> io::Result<Option<String>> {
-        let current = self.current.as_ref().map(|(name, ..)| name.as_str());
+        let current = self.current.as_ref().map(|current| current.name.as_str());
         Ok(files(&self.directory)?.into_iter().find(|name| match current {
             Some(current) => name.as_str() > current,
             None => self.first.as_ref().is_none_or(|first| name >= first),
