@@ -103,9 +103,10 @@ impl Appender {
         }
         let (mut text, mut line) = (std::mem::take(&mut self.text), Vec::new());
         text.clear();
+        let interval = u64::from(options.checkpoint_lines.max(1));
         for record in own.texts().chain(records.texts()) {
             head.add(record, &mut text, &mut line);
-            if head.sequence.is_multiple_of(u64::from(options.checkpoint_lines.max(1))) {
+            if head.sequence.is_multiple_of(interval) {
                 let mut checkpoint = Records::default();
                 checkpoint.push(&stamped("checkpoint", writer, vec![("note", self.sign(&head).into())]));
                 for record in checkpoint.texts() {
@@ -132,10 +133,8 @@ impl Appender {
         for file in expired {
             locked.directory.remove(&file)?;
         }
-        let crossed = self.head.as_ref().is_none_or(|before| {
-            let lines = u64::from(options.checkpoint_lines.max(1));
-            before.sequence / lines != head.sequence / lines
-        });
+        let crossed =
+            self.head.as_ref().is_none_or(|before| before.sequence / interval != head.sequence / interval);
         self.is_unsigned = true;
         self.head = Some(head);
         if crossed {
