@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
 
-use crate::run::observer::{ObservedRun, RunEvent, RunObserver};
+use crate::run::observer::{Answered, ObservedRun, Refused, RunEvent, RunObserver, Sending};
 use crate::run::result::{ExecuteResult, LogLevel, Outcome, ScriptError, ToolCallRecord, Usage};
 use crate::run::script::Language;
 use crate::text::{panic_message, preview_bytes};
@@ -244,6 +244,41 @@ impl OpenTrace {
         Some(call)
     }
 
+    /// A call is sent now.
+    fn send(&mut self, sending: &Sending<'_>, now: Duration) {
+        let key = CallKey::Tool(sending.call);
+        let Some(call) = self.call(key, sending.server, sending.tool, now) else { return };
+        call.requested = call.requested.min(now.saturating_sub(sending.waited));
+        call.sent = Some(now);
+        call.argument_bytes = sending.argument_bytes;
+    }
+
+    /// A call that was sent ends now.
+    fn answer(&mut self, answered: &Answered<'_>, now: Duration) {
+        let Some(call) = self.end(CallKey::Tool(answered.call), now) else { return };
+        match answered.result {
+            Ok(result) => (call.status, call.result_bytes) = ("ok", result.text().len()),
+            Err(code) => {
+                (call.status, call.is_error) = (code.as_str(), true);
+                call.message = answered.message.map(|message| preview_bytes(message, MAX_TEXT).into_owned());
+            }
+        }
+    }
+
+    /// A call is refused now. One that was sent and then refused by the limits of its server ends with its answer.
+    fn refuse(&mut self, refused: &Refused<'_>, now: Duration) {
+        let key = CallKey::Tool(refused.call.unwrap_or_default());
+        let position = self.positions.get(&key).copied().flatten();
+        if position.and_then(|at| self.trace.calls.get(at)).is_some_and(|call| call.sent.is_some()) {
+            return;
+        }
+        let (server, tool) = (refused.server.unwrap_or_default(), refused.tool.unwrap_or_default());
+        if let Some(call) = self.call(key, server, tool, now) {
+            (call.ended, call.status, call.is_error) = (now, refused.code.as_str(), true);
+        }
+        self.positions.remove(&key);
+    }
+
     fn print(&mut self, now: Duration, level: Option<LogLevel>, text: &str) {
         let text = if level.is_none() { preview_bytes(text, MAX_TEXT).into_owned() } else { text.to_owned() };
         let bytes = self.output_bytes + text.len();
@@ -267,25 +302,8 @@ impl RunObserver for TraceRecorder {
             }
             RunEvent::Ended { result, .. } => self.end(run, *result),
             RunEvent::Printed { level, text } => self.with(run, |open, now| open.print(now, *level, text)),
-            RunEvent::Sending(sending) => self.with(run, |open, now| {
-                let key = CallKey::Tool(sending.call);
-                if let Some(call) = open.call(key, sending.server, sending.tool, now) {
-                    call.requested = call.requested.min(now.saturating_sub(sending.waited));
-                    call.sent = Some(now);
-                    call.argument_bytes = sending.argument_bytes;
-                }
-            }),
-            RunEvent::Answered(answered) => self.with(run, |open, now| {
-                let Some(call) = open.end(CallKey::Tool(answered.call), now) else { return };
-                match answered.result {
-                    Ok(result) => (call.status, call.result_bytes) = ("ok", result.text().len()),
-                    Err(code) => {
-                        (call.status, call.is_error) = (code.as_str(), true);
-                        call.message =
-                            answered.message.map(|message| preview_bytes(message, MAX_TEXT).into_owned());
-                    }
-                }
-            }),
+            RunEvent::Sending(sending) => self.with(run, |open, now| open.send(sending, now)),
+            RunEvent::Answered(answered) => self.with(run, |open, now| open.answer(answered, now)),
             RunEvent::Simulated { call, server, tool, .. } => self.with(run, |open, now| {
                 let key = CallKey::Tool(*call);
                 if let Some(call) = open.call(key, server, tool, now) {
@@ -293,19 +311,7 @@ impl RunObserver for TraceRecorder {
                 }
                 open.positions.remove(&key);
             }),
-            RunEvent::Refused(refused) => self.with(run, |open, now| {
-                let key = CallKey::Tool(refused.call.unwrap_or_default());
-                let (server, tool) = (refused.server.unwrap_or_default(), refused.tool.unwrap_or_default());
-                // A call that was sent and then refused by the limits of its server ends with its answer.
-                let position = open.positions.get(&key).copied().flatten();
-                if position.and_then(|at| open.trace.calls.get(at)).is_some_and(|call| call.sent.is_some()) {
-                    return;
-                }
-                if let Some(call) = open.call(key, server, tool, now) {
-                    (call.ended, call.status, call.is_error) = (now, refused.code.as_str(), true);
-                }
-                open.positions.remove(&key);
-            }),
+            RunEvent::Refused(refused) => self.with(run, |open, now| open.refuse(refused, now)),
             RunEvent::ApprovalAsked { call, server, tool, .. } => self.with(run, |open, now| {
                 open.call(CallKey::Tool(*call), server, tool, now);
             }),
