@@ -105,8 +105,12 @@ impl OpenTelemetry {
             }
             let _timed_out = sender.send(());
         });
-        if ending.is_ok() && ended.recv_timeout(timeout).is_err() {
-            tracing::warn!("the collector did not take the last traces and metrics in time");
+        match ending {
+            Ok(_thread) if ended.recv_timeout(timeout).is_ok() => {}
+            Ok(_thread) => tracing::warn!("the collector did not take the last traces and metrics in time"),
+            Err(error) => {
+                tracing::warn!(%error, "the last traces and metrics are not exported: the system refused a thread");
+            }
         }
     }
 
