@@ -277,6 +277,14 @@ fn hidden_text_of_a_script_is_shown_before_it_is_trusted() {
 }
 
 #[test]
+fn v_772_code_is_shown_on_the_line_on_which_it_begins_before_it_is_trusted() {
+    let place = Place::new();
+    let path = place.in_workspace("a.ts", "// Builds.\u{2028}evil()\nreturn 1");
+    let lines = TrustRequest::read(&path).unwrap().description;
+    assert!(lines.ends_with(&[r"// Builds.\u{2028}".to_owned(), "evil()".to_owned(), "return 1".to_owned()]));
+}
+
+#[test]
 fn a_workspace_cannot_replace_a_script_of_the_user() {
     let place = Place::new();
     let library = place.library();
