@@ -201,13 +201,14 @@ impl TokenStore {
             Err(keyring::Error::NoEntry) => Ok(None),
             Err(error) => Err(error),
         });
-        text.await.flatten().and_then(|text| serde_json::from_str(&text).ok())
+        let text = text.await.ok().flatten().flatten()?;
+        serde_json::from_str(&text).ok()
     }
 
     pub(crate) async fn save(&self, stored: StoredSignIn) -> Result<(), RmcpError> {
         let failed = |error: String| RmcpError::CredentialStoreError(error);
         let text = serde_json::to_string(&stored).map_err(|error| failed(error.to_string()))?;
-        if self.keyring(move |entry| entry.write(&text)).await.is_some() {
+        if let Ok(Some(())) = self.keyring(move |entry| entry.write(&text)).await {
             // Removes a file that was written when there was no keyring, because it is outdated.
             return self.files.remove(&self.identity).map_err(|error| failed(error.to_string()));
         }
@@ -216,13 +217,20 @@ impl TokenStore {
             .map_err(|error| failed(error.to_string()))
     }
 
+    /// Removes the tokens.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be removed, or the keyring refuses, such as when it is locked: tokens may be left there.
     pub(crate) async fn clear(&self) -> Result<(), RmcpError> {
-        let cleared = self.keyring(|entry| match entry.remove() {
+        let removed = self.keyring(|entry| match entry.remove() {
             Ok(()) | Err(keyring::Error::NoEntry) => Ok(()),
             Err(error) => Err(error),
         });
-        let _or_there_is_none = cleared.await;
-        self.files.remove(&self.identity).map_err(|error| RmcpError::CredentialStoreError(error.to_string()))
+        let removed = removed.await;
+        let failed = |problem: String| RmcpError::CredentialStoreError(problem);
+        self.files.remove(&self.identity).map_err(|error| failed(error.to_string()))?;
+        removed.map(drop).map_err(|error| failed(format!("the keyring does not remove them: {error}")))
     }
 
     /// Waits until no other process renews, replaces or removes these tokens.
@@ -254,14 +262,18 @@ impl TokenStore {
         }
     }
 
-    /// Asks the keyring; `None` if there is no keyring that answers.
+    /// Asks the keyring. `None` if there is none, or if it did not answer an earlier question.
+    ///
+    /// # Errors
+    ///
+    /// If it refuses, such as when it is locked, or does not answer.
     async fn keyring<T: Send + 'static>(
         &self,
         ask: impl FnOnce(&dyn KeyringEntry) -> keyring::Result<T> + Send + 'static,
-    ) -> Option<T> {
-        let Keyring { open, does_not_answer } = self.keyring.as_ref()?;
+    ) -> keyring::Result<Option<T>> {
+        let Some(Keyring { open, does_not_answer }) = &self.keyring else { return Ok(None) };
         if does_not_answer.load(Ordering::Relaxed) {
-            return None;
+            return Ok(None);
         }
         let (open, identity) = (Arc::clone(open), self.identity.clone());
         let (answer, answered) = oneshot::channel();
@@ -273,19 +285,23 @@ impl TokenStore {
         });
         let result = match asked {
             Ok(_detached) => timeout(KEYRING_TIME, answered).await,
-            Err(_) => return None,
+            Err(error) => return Err(keyring::Error::NoStorageAccess(error.into())),
         };
         match result {
-            Ok(Ok(Ok(value))) => Some(value),
+            Ok(Ok(Ok(value))) => Ok(Some(value)),
+            Ok(Ok(Err(keyring::Error::NoDefaultStore))) => {
+                does_not_answer.store(true, Ordering::Relaxed);
+                tracing::debug!("there is no keyring; tokens are kept in a file");
+                Ok(None)
+            }
             Ok(Ok(Err(error))) => {
-                tracing::debug!(%error, "the keyring cannot be used; tokens are kept in a file");
-                does_not_answer.store(matches!(error, keyring::Error::NoDefaultStore), Ordering::Relaxed);
-                None
+                tracing::debug!(%error, "the keyring refuses; tokens are kept in a file");
+                Err(error)
             }
             Ok(Err(_)) | Err(_) => {
                 does_not_answer.store(true, Ordering::Relaxed);
                 tracing::warn!("the keyring does not answer; tokens are kept in a file");
-                None
+                Err(keyring::Error::NoStorageAccess("it does not answer".into()))
             }
         }
     }
