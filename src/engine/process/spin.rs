@@ -62,7 +62,7 @@ impl Spin {
     }
 
     /// The same for a message that certainly comes soon, whatever earlier waits have found. Both sides may be on one
-    /// processor, so it is yielded between two checks. If this thread runs again only after [`MAX_SPIN`], something else
+    /// processor, so this thread yields between two checks. If it runs again only after [`MAX_SPIN`], something else
     /// has used the processor: the wait ends after one more check.
     pub(super) fn find_expected<T>(&self, mut look: impl FnMut() -> Option<T>) -> Option<T> {
         if !self.is_allowed {
