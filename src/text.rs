@@ -17,6 +17,15 @@ pub fn one_line(text: &str) -> String {
     escaped(text, |character| matches!(character, '\n' | '\t' | '\r') || is_hidden(character))
 }
 
+/// The lines of a source as [`one_line`] shows them. A line ends wherever it does in a language of scripts: in
+/// TypeScript, code can follow a comment after a carriage return or a separator of lines or paragraphs.
+pub(crate) fn code_lines(source: &str) -> impl Iterator<Item = String> {
+    source.lines().flat_map(|line| {
+        let empty = line.is_empty().then_some(line);
+        line.split_inclusive(['\r', '\u{2028}', '\u{2029}']).chain(empty).map(one_line)
+    })
+}
+
 /// `text` with every hidden character written out as `\u{…}`, so that a user and a model read the same.
 pub(crate) fn visible(text: &str) -> String {
     escaped(text, is_hidden)

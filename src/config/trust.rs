@@ -13,7 +13,7 @@ use super::file::{self, Provenance};
 use super::scripts::facts;
 use crate::storage::files::{Store, sha256};
 use crate::storage::scripts::Extension;
-use crate::text::one_line;
+use crate::text::code_lines;
 
 const NAME: &str = "trust";
 const VERSION: u32 = 1;
@@ -177,6 +177,6 @@ fn describe_script(extension: Extension, path: &Path, bytes: &[u8]) -> Result<Ve
     let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let mut lines = facts::describe(name, extension, source)
         .map_err(|problem| vec![Finding::from(FindingKind::NoScript(problem))])?;
-    lines.extend(source.lines().map(one_line));
+    lines.extend(code_lines(source));
     Ok(lines)
 }

@@ -2,9 +2,9 @@
 //! calls, limits and records. A back end is an engine of the pool like V8 and wasmtime, and has the
 //! same host interface.
 
-mod asker;
 mod common;
 mod files;
+mod host_client;
 mod languages;
 mod network;
 mod reported;

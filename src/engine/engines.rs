@@ -54,6 +54,7 @@ pub(crate) fn require(language: Language) -> Result<(), Error> {
     Err(Error::InvalidOptions { option: OptionName::Language, problem })
 }
 
+/// The engines of an executor, each with its pool. One starts at the first run that needs it.
 pub(crate) struct Engines {
     options: EngineOptions,
     typescript: OnceCell<Pool<typescript::Engine>>,
@@ -243,21 +244,14 @@ impl Engines {
         if let Some(pool) = self.backend.get() {
             return pool.submit(job);
         }
-        let kind = Kind::new(job.script.language, CodeForm::from(&job.environment.limits.now()));
-        if let Some(pool) = self.workers[kind as usize].get() {
+        let (language, form) = (job.script.language, CodeForm::from(&job.environment.limits.now()));
+        if let Some(pool) = self.workers[Kind::new(language, form) as usize].get() {
             return pool.submit(job);
         }
-        let job = match job.script.language {
-            Language::TypeScript => match self.typescript.get() {
-                Some(pool) => return pool.submit(job),
-                None => job,
-            },
-            Language::Python => match self.python(CodeForm::from(&job.environment.limits.now())).get() {
-                Some(pool) => return pool.submit(job),
-                None => job,
-            },
-        };
-        let _gone = job.reply.send(Err(Error::Closed));
+        match language {
+            Language::TypeScript => submit_to(self.typescript.get(), job),
+            Language::Python => submit_to(self.python(form).get(), job),
+        }
     }
 
     /// Removes machine code from the caches and returns the number of files removed.
@@ -289,6 +283,16 @@ impl Engines {
                 let [plain, with_fuel] = pools.map(|pool| pool.get().map(Pool::stats).unwrap_or_default());
                 plain.and(with_fuel)
             }
+        }
+    }
+}
+
+/// Submits a run to the pool of its engine. Without a pool the run fails.
+fn submit_to<E: Engine>(pool: Option<&Pool<E>>, job: Job) {
+    match pool {
+        Some(pool) => pool.submit(job),
+        None => {
+            let _gone = job.reply.send(Err(Error::Closed));
         }
     }
 }
@@ -393,26 +397,26 @@ mod processes {
 /// Makes this process a worker. `socket` is the connection to the executor.
 #[cfg(all(feature = "process", target_os = "linux"))]
 pub(crate) fn work((socket, closed): (std::os::fd::OwnedFd, std::io::Result<()>)) -> ! {
-    let newborn = crate::engine::process::worker::begin(socket, closed);
+    let starting = crate::engine::process::worker::begin(socket, closed);
     let options = EngineOptions {
         warm: 1,
         trim_after: Duration::MAX,
-        memory_bytes: newborn.memory_bytes(),
-        form: newborn.form(),
-        caches: newborn.caches().to_vec(),
+        memory_bytes: starting.memory_bytes(),
+        form: starting.form(),
+        caches: starting.caches().to_vec(),
         on_compile: None,
         workers: None,
         backend: None,
     };
-    if newborn.is_python() {
+    if starting.is_python() {
         match python::engine(&options) {
-            Ok(engine) => newborn.serve(engine),
-            Err(error) => newborn.fail(&error.to_string()),
+            Ok(engine) => starting.serve(engine),
+            Err(error) => starting.fail(&error.to_string()),
         }
     }
     typescript::use_one_thread();
     match typescript::engine(&options) {
-        Ok(engine) => newborn.serve(engine),
-        Err(error) => newborn.fail(&error.to_string()),
+        Ok(engine) => starting.serve(engine),
+        Err(error) => starting.fail(&error.to_string()),
     }
 }

@@ -319,25 +319,7 @@ async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<
             Ok(Value::from(&*name))
         }
         Query::Search { query, server, limit, detail } => {
-            // `discoverMCPTools` has no limit and wants the tools that match, and only those.
-            let or_nearest = limit.is_some() || detail != "usage";
-            let limit = documentation::saturated(limit);
-            let tools = context.search(&query, server.as_deref(), limit, or_nearest).await?;
-            match detail.as_str() {
-                // Schemas are kept as text. Parsed trees would take about 12 times the memory.
-                "usage" | "full" => {
-                    let notation = (detail == "usage").then(|| notation(context.script.language));
-                    let schemas = context.describe_each(&tools, |tool| tool.schema(notation))?;
-                    return serde_json::to_string(&schemas)
-                        .map_err(|error| ToolError::new(ToolErrorCode::UpstreamProtocol, error.to_string()));
-                }
-                "descriptions" => Ok(context.describe_each(&tools, ResolvedTool::summary)?.into()),
-                "names" => Ok(context.describe_each(&tools, ResolvedTool::name_and_server)?.into()),
-                other => Err(ToolError::new(
-                    ToolErrorCode::InvalidArguments,
-                    format!("expected detail `names`, `descriptions`, `usage` or `full`: `{other}`"),
-                )),
-            }
+            return search(context, &query, server.as_deref(), limit, &detail).await;
         }
         Query::Progress { done, total, message } => {
             let mut report = Progress::new(done);
@@ -361,6 +343,35 @@ async fn perform_query(context: &Arc<ExecutionContext>, query: Query) -> Result<
         }
     };
     answer.map(|value| value.to_string())
+}
+
+/// Searches for tools. Returns JSON text: an array with as much about each as `detail` says.
+async fn search(
+    context: &Arc<ExecutionContext>,
+    query: &str,
+    server: Option<&str>,
+    limit: Option<f64>,
+    detail: &str,
+) -> Result<String, ToolError> {
+    // `discoverMCPTools` has no limit and wants the tools that match, and only those.
+    let or_nearest = limit.is_some() || detail != "usage";
+    let tools = context.search(query, server, documentation::saturated(limit), or_nearest).await?;
+    let described: Value = match detail {
+        // Schemas are kept as text. Parsed trees would take about 12 times the memory.
+        "usage" | "full" => {
+            let notation = (detail == "usage").then(|| notation(context.script.language));
+            let schemas = context.describe_each(&tools, |tool| tool.schema(notation))?;
+            return serde_json::to_string(&schemas)
+                .map_err(|error| ToolError::new(ToolErrorCode::UpstreamProtocol, error.to_string()));
+        }
+        "descriptions" => context.describe_each(&tools, ResolvedTool::summary)?.into(),
+        "names" => context.describe_each(&tools, ResolvedTool::name_and_server)?.into(),
+        other => {
+            let message = format!("expected detail `names`, `descriptions`, `usage` or `full`: `{other}`");
+            return Err(ToolError::new(ToolErrorCode::InvalidArguments, message));
+        }
+    };
+    Ok(described.to_string())
 }
 
 /// How tools are written for scripts of a language.

@@ -128,17 +128,21 @@ impl<E: Engine> Pool<E> {
         }
     }
 
-    /// Completes when `warm` instances are ready, or when one could not be made.
+    /// Completes when `warm` instances are ready, or when one could not be made. Starts threads for those that are
+    /// missing, which an earlier failure may have left out.
     pub(crate) fn warm(&self) -> impl Future<Output = ()> + use<E> {
         let (sender, receiver) = oneshot::channel();
-        {
+        let missing = {
             let mut state = self.shared.state.lock();
             if state.ready >= self.shared.warm {
                 let _ = sender.send(());
+                0
             } else {
                 state.warm_waiters.push(sender);
+                self.shared.warm.saturating_sub(state.ready + state.warming)
             }
-        }
+        };
+        self.shared.start_warm_threads(missing);
         receiver.map(drop)
     }
 

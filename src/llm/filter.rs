@@ -18,14 +18,25 @@ const REDACTED_PII: &str = "[REDACTED_PII]";
 /// Maximum bytes of the compiled patterns. They take a tenth of it.
 const MAX_COMPILED_BYTES: usize = 8 << 20;
 
+/// The first line of the frame of a private key. A macro, because `concat!` takes no constants.
+macro_rules! frame_begin {
+    () => {
+        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+    };
+}
+
+/// The last line.
+macro_rules! frame_end {
+    () => {
+        r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+    };
+}
+
 /// The secrets that are looked for: a name, and a pattern of ASCII. Where two match at one place, the earlier one
 /// counts.
 const SECRETS: &[(&str, &str)] = &[
     // Up to the end of its frame, or of the text.
-    (
-        "private_key",
-        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?su:.)*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\z)",
-    ),
+    ("private_key", concat!(frame_begin!(), r"(?su:.)*?(?:", frame_end!(), r"|\z)")),
     // Two objects in base64, and a signature that may be empty.
     ("jwt", r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*"),
     ("anthropic_key", r"\bsk-ant-[A-Za-z0-9_-]{20,}"),
@@ -79,29 +90,20 @@ impl Violations {
         self.found.is_empty()
     }
 
-    fn add(&mut self, name: &'static str) {
+    fn add(&mut self, name: &'static str, count: u32) {
         match self.found.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, count)) => *count += 1,
-            None => self.found.push((name, 1)),
+            Some((_, before)) => *before += count,
+            None => self.found.push((name, count)),
         }
     }
 
     /// Adds what was found in another part of the same answer.
     pub(crate) fn merge(&mut self, more: Self) {
         for (name, count) in more.found {
-            match self.found.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, before)) => *before += count,
-                None => self.found.push((name, count)),
-            }
+            self.add(name, count);
         }
     }
 }
-
-/// The first line of the frame of a private key.
-const FRAME_BEGIN: &str = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----";
-
-/// The last line.
-const FRAME_END: &str = r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----";
 
 /// The beginning of a frame's first line, and the maximum bytes of that line.
 const FRAME_MARK: &str = "-----BEGIN";
@@ -127,8 +129,8 @@ impl ContentFilter {
         let compiled = || {
             Ok::<_, regex::Error>(Self {
                 patterns: compile(&alternatives.join("|"))?,
-                frame_begin: compile(FRAME_BEGIN)?,
-                frame_end: compile(FRAME_END)?,
+                frame_begin: compile(frame_begin!())?,
+                frame_end: compile(frame_end!())?,
             })
         };
         match compiled() {
@@ -155,7 +157,7 @@ impl ContentFilter {
                 let Some(end) = card_end(found) else { return found.to_owned() };
                 rest = found.get(end..).unwrap_or_default();
             }
-            violations.add(name);
+            violations.add(name, 1);
             let mark = if index < SECRETS.len() { REDACTED_SECRET } else { REDACTED_PII };
             format!("{mark}{rest}")
         });

@@ -57,7 +57,7 @@ impl Activity {
     }
 
     /// Whether the process has written to stderr.
-    fn has_spoken(&self) -> bool {
+    fn has_written_stderr(&self) -> bool {
         self.stderr_bytes > 0
     }
 
@@ -152,7 +152,8 @@ impl ConnectTime {
                 busy_at = Some(now);
                 last = activity;
             }
-            let was_alive = last.has_spoken() || busy_at.is_some_and(|at| now.duration_since(at) < max_quiet);
+            let was_alive =
+                last.has_written_stderr() || busy_at.is_some_and(|at| now.duration_since(at) < max_quiet);
             if now >= self.latest() || (now >= self.since + self.plain && !was_alive) {
                 return Elapsed { after: now.duration_since(self.since), was_alive };
             }

@@ -11,8 +11,8 @@ use crate::tools::ToolErrorCode;
 /// The outcome of a call without an error, in the metrics.
 pub(crate) const OUTCOME_OK: &str = "ok";
 
-/// Where the metrics of calls are counted, for recorders that filter by it.
-static PLACE: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
+/// Metadata of the metrics of calls, for recorders that filter by module.
+static METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
 
 /// The key of a server's metric.
 fn server_key(name: &'static str, server: &Arc<str>) -> Key {
@@ -64,9 +64,9 @@ impl Drop for CountedCall<'_> {
         let failed = (self.outcome != OUTCOME_OK).then(|| CallKeys::calls(server, self.outcome));
         metrics::with_recorder(|recorder| {
             if let Some(began) = self.began {
-                recorder.register_histogram(duration, &PLACE).record(began.elapsed());
+                recorder.register_histogram(duration, &METADATA).record(began.elapsed());
             }
-            recorder.register_counter(failed.as_ref().unwrap_or(succeeded), &PLACE).increment(1);
+            recorder.register_counter(failed.as_ref().unwrap_or(succeeded), &METADATA).increment(1);
         });
     }
 }
@@ -136,7 +136,7 @@ impl Drop for CountedOperation<'_> {
         let other = (!is_usual).then(|| OperationKeys::key(transport, self.method, self.error));
         metrics::with_recorder(|recorder| {
             let key = other.as_ref().unwrap_or(calls);
-            recorder.register_histogram(key, &PLACE).record(self.began.elapsed());
+            recorder.register_histogram(key, &METADATA).record(self.began.elapsed());
         });
     }
 }
@@ -151,7 +151,7 @@ impl GaugeKey {
 
     /// Counts one more, until the returned value is dropped.
     pub(crate) fn count(&self) -> Counted {
-        let gauge = metrics::with_recorder(|recorder| recorder.register_gauge(&self.0, &PLACE));
+        let gauge = metrics::with_recorder(|recorder| recorder.register_gauge(&self.0, &METADATA));
         gauge.increment(1);
         Counted(gauge)
     }

@@ -67,50 +67,8 @@ impl OpenTelemetry {
             .map_err(|source| Error::Start { what: "OpenTelemetry", source })?;
         let client = web::client(CONNECT_TIME).map_err(|error| invalid(&error.message))?;
         let client = ExportClient::new(client, runtime.handle().clone(), options.timeout);
-        let resource = resource();
-        let scope = || InstrumentationScope::builder(SCOPE).with_version(env!("CARGO_PKG_VERSION")).build();
-        let endpoint = |path: &str| {
-            let base = options.endpoint.as_deref()?;
-            Some(format!("{}/{path}", base.trim_end_matches('/')))
-        };
-        let tracers = if options.traces {
-            let mut exporter = SpanExporter::builder()
-                .with_http()
-                .with_protocol(Protocol::HttpBinary)
-                .with_http_client(client.clone())
-                .with_timeout(options.timeout);
-            if let Some(endpoint) = endpoint("v1/traces") {
-                exporter = exporter.with_endpoint(endpoint);
-            }
-            let exporter = exporter.build().map_err(|error| invalid(&error.to_string()))?;
-            let processor = BatchSpanProcessor::builder(exporter).with_batch_config(batches(options)).build();
-            let provider = SdkTracerProvider::builder()
-                .with_resource(resource.clone())
-                .with_span_processor(processor)
-                .build();
-            Some(provider)
-        } else {
-            None
-        };
-        let meters = if options.metrics {
-            let mut exporter = MetricExporter::builder()
-                .with_http()
-                .with_protocol(Protocol::HttpBinary)
-                .with_http_client(client.clone())
-                .with_timeout(options.timeout);
-            if let Some(endpoint) = endpoint("v1/metrics") {
-                exporter = exporter.with_endpoint(endpoint);
-            }
-            let exporter = exporter.build().map_err(|error| invalid(&error.to_string()))?;
-            let mut reader = PeriodicReader::builder(exporter);
-            if let Some(interval) = options.metric_interval {
-                reader = reader.with_interval(interval);
-            }
-            let reader = reader.build();
-            Some(SdkMeterProvider::builder().with_resource(resource).with_reader(reader).build())
-        } else {
-            None
-        };
+        let tracers = options.traces.then(|| tracer_provider(options, &client)).transpose()?;
+        let meters = options.metrics.then(|| meter_provider(options, &client)).transpose()?;
         let spans = tracers
             .as_ref()
             .map(|provider| Arc::new(SpanMaker::new(provider.tracer_with_scope(scope()), options.content)));
@@ -121,9 +79,8 @@ impl OpenTelemetry {
     /// A recorder for the process's [`metrics`] facade that exports all metrics and also passes them on to `next`, such
     /// as a Prometheus recorder.
     pub fn recorder(&self, next: Option<Box<dyn Recorder + Send + Sync>>) -> Box<dyn Recorder + Send + Sync> {
-        let scope = InstrumentationScope::builder(SCOPE).with_version(env!("CARGO_PKG_VERSION")).build();
         match (&self.inner.meters, next) {
-            (Some(meters), next) => Box::new(OtelRecorder::new(meters.meter_with_scope(scope), next)),
+            (Some(meters), next) => Box::new(OtelRecorder::new(meters.meter_with_scope(scope()), next)),
             (None, Some(next)) => next,
             (None, None) => Box::new(metrics::NoopRecorder),
         }
@@ -146,10 +103,14 @@ impl OpenTelemetry {
             for problem in [traces, meters].into_iter().flatten().filter_map(Result::err) {
                 tracing::debug!(%problem, "not everything was exported");
             }
-            let _gone = sender.send(());
+            let _timed_out = sender.send(());
         });
-        if ending.is_ok() && ended.recv_timeout(timeout).is_err() {
-            tracing::warn!("the collector did not take the last traces and metrics in time");
+        match ending {
+            Ok(_thread) if ended.recv_timeout(timeout).is_ok() => {}
+            Ok(_thread) => tracing::warn!("the collector did not take the last traces and metrics in time"),
+            Err(error) => {
+                tracing::warn!(%error, "the last traces and metrics are not exported: the system refused a thread");
+            }
         }
     }
 
@@ -177,7 +138,53 @@ impl fmt::Debug for OpenTelemetry {
     }
 }
 
-/// The service's name is `cx`, unless the variables have one.
+/// Makes spans, and exports them from a thread of its own.
+fn tracer_provider(
+    options: &OpenTelemetryOptions,
+    client: &ExportClient,
+) -> Result<SdkTracerProvider, Error> {
+    let mut exporter = SpanExporter::builder()
+        .with_http()
+        .with_protocol(Protocol::HttpBinary)
+        .with_http_client(client.clone())
+        .with_timeout(options.timeout);
+    if let Some(endpoint) = endpoint(options, "v1/traces") {
+        exporter = exporter.with_endpoint(endpoint);
+    }
+    let exporter = exporter.build().map_err(|error| invalid(&error.to_string()))?;
+    let processor = BatchSpanProcessor::builder(exporter).with_batch_config(batches(options)).build();
+    Ok(SdkTracerProvider::builder().with_resource(resource()).with_span_processor(processor).build())
+}
+
+/// Makes instruments, and exports what they have counted from a thread of its own.
+fn meter_provider(options: &OpenTelemetryOptions, client: &ExportClient) -> Result<SdkMeterProvider, Error> {
+    let mut exporter = MetricExporter::builder()
+        .with_http()
+        .with_protocol(Protocol::HttpBinary)
+        .with_http_client(client.clone())
+        .with_timeout(options.timeout);
+    if let Some(endpoint) = endpoint(options, "v1/metrics") {
+        exporter = exporter.with_endpoint(endpoint);
+    }
+    let exporter = exporter.build().map_err(|error| invalid(&error.to_string()))?;
+    let mut reader = PeriodicReader::builder(exporter);
+    if let Some(interval) = options.metric_interval {
+        reader = reader.with_interval(interval);
+    }
+    Ok(SdkMeterProvider::builder().with_resource(resource()).with_reader(reader.build()).build())
+}
+
+/// The URL of a signal. With `None`, the SDK takes that of the variables.
+fn endpoint(options: &OpenTelemetryOptions, path: &str) -> Option<String> {
+    let base = options.endpoint.as_deref()?;
+    Some(format!("{}/{path}", base.trim_end_matches('/')))
+}
+
+fn scope() -> InstrumentationScope {
+    InstrumentationScope::builder(SCOPE).with_version(env!("CARGO_PKG_VERSION")).build()
+}
+
+/// What spans and metrics say of this process. The service's name is `cx`, unless the variables have one.
 fn resource() -> Resource {
     let found = Resource::builder().build();
     let is_named = found

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
 
-use crate::run::observer::{ObservedRun, RunEvent, RunObserver};
+use crate::run::observer::{Answered, ObservedRun, Refused, RunEvent, RunObserver, Sending};
 use crate::run::result::{ExecuteResult, LogLevel, Outcome, ScriptError, ToolCallRecord, Usage};
 use crate::run::script::Language;
 use crate::text::{panic_message, preview_bytes};
@@ -123,8 +123,8 @@ pub(crate) struct TraceRecorder {
 struct OpenTrace {
     trace: RunTrace,
     output_bytes: usize,
-    /// The positions of calls that have not ended.
-    positions: HashMap<CallKey, usize>,
+    /// The positions of the calls that have not ended; `None` for a call that was only counted.
+    positions: HashMap<CallKey, Option<usize>>,
 }
 
 /// A call of a run, by its number.
@@ -165,7 +165,7 @@ impl TraceRecorder {
         let Some(mut open) = self.open.lock().remove(&key(run)) else { return };
         let trace = &mut open.trace;
         trace.duration = run.started.elapsed();
-        for &position in open.positions.values() {
+        for &position in open.positions.values().flatten() {
             if let Some(call) = trace.calls.get_mut(position) {
                 call.ended = trace.duration;
                 call.status = if call.sent.is_some() { "in flight" } else { "awaiting approval" };
@@ -207,17 +207,19 @@ impl OpenTrace {
         Self { trace, output_bytes: 0, positions: HashMap::new() }
     }
 
-    /// The call with this number, which is added if it is missing. `None` if there are too many.
+    /// The call with this number, which is added if it is missing. `None` if there are too many: the call is then
+    /// counted, once for all of its events.
     fn call(&mut self, key: CallKey, server: &str, tool: &str, now: Duration) -> Option<&mut TracedCall> {
         let calls = &mut self.trace.calls;
         if let Some(&position) = self.positions.get(&key) {
-            return calls.get_mut(position);
+            return calls.get_mut(position?);
         }
         if calls.len() >= ToolCallRecord::KEPT {
             self.trace.calls_dropped += 1;
+            self.positions.insert(key, None);
             return None;
         }
-        self.positions.insert(key, calls.len());
+        self.positions.insert(key, Some(calls.len()));
         calls.push(TracedCall {
             number: key.number(),
             server: preview_bytes(server, MAX_NAME).into_owned(),
@@ -237,9 +239,44 @@ impl OpenTrace {
 
     /// The call with this number, which ends now. `None` if there is none.
     fn end(&mut self, key: CallKey, now: Duration) -> Option<&mut TracedCall> {
-        let call = self.trace.calls.get_mut(self.positions.remove(&key)?)?;
+        let call = self.trace.calls.get_mut(self.positions.remove(&key)??)?;
         call.ended = now;
         Some(call)
+    }
+
+    /// A call is sent now.
+    fn send(&mut self, sending: &Sending<'_>, now: Duration) {
+        let key = CallKey::Tool(sending.call);
+        let Some(call) = self.call(key, sending.server, sending.tool, now) else { return };
+        call.requested = call.requested.min(now.saturating_sub(sending.waited));
+        call.sent = Some(now);
+        call.argument_bytes = sending.argument_bytes;
+    }
+
+    /// A call that was sent ends now.
+    fn answer(&mut self, answered: &Answered<'_>, now: Duration) {
+        let Some(call) = self.end(CallKey::Tool(answered.call), now) else { return };
+        match answered.result {
+            Ok(result) => (call.status, call.result_bytes) = ("ok", result.text().len()),
+            Err(code) => {
+                (call.status, call.is_error) = (code.as_str(), true);
+                call.message = answered.message.map(|message| preview_bytes(message, MAX_TEXT).into_owned());
+            }
+        }
+    }
+
+    /// A call is refused now. One that was sent and then refused by the limits of its server ends with its answer.
+    fn refuse(&mut self, refused: &Refused<'_>, now: Duration) {
+        let key = CallKey::Tool(refused.call.unwrap_or_default());
+        let position = self.positions.get(&key).copied().flatten();
+        if position.and_then(|at| self.trace.calls.get(at)).is_some_and(|call| call.sent.is_some()) {
+            return;
+        }
+        let (server, tool) = (refused.server.unwrap_or_default(), refused.tool.unwrap_or_default());
+        if let Some(call) = self.call(key, server, tool, now) {
+            (call.ended, call.status, call.is_error) = (now, refused.code.as_str(), true);
+        }
+        self.positions.remove(&key);
     }
 
     fn print(&mut self, now: Duration, level: Option<LogLevel>, text: &str) {
@@ -265,25 +302,8 @@ impl RunObserver for TraceRecorder {
             }
             RunEvent::Ended { result, .. } => self.end(run, *result),
             RunEvent::Printed { level, text } => self.with(run, |open, now| open.print(now, *level, text)),
-            RunEvent::Sending(sending) => self.with(run, |open, now| {
-                let key = CallKey::Tool(sending.call);
-                if let Some(call) = open.call(key, sending.server, sending.tool, now) {
-                    call.requested = call.requested.min(now.saturating_sub(sending.waited));
-                    call.sent = Some(now);
-                    call.argument_bytes = sending.argument_bytes;
-                }
-            }),
-            RunEvent::Answered(answered) => self.with(run, |open, now| {
-                let Some(call) = open.end(CallKey::Tool(answered.call), now) else { return };
-                match answered.result {
-                    Ok(result) => (call.status, call.result_bytes) = ("ok", result.text().len()),
-                    Err(code) => {
-                        (call.status, call.is_error) = (code.as_str(), true);
-                        call.message =
-                            answered.message.map(|message| preview_bytes(message, MAX_TEXT).into_owned());
-                    }
-                }
-            }),
+            RunEvent::Sending(sending) => self.with(run, |open, now| open.send(sending, now)),
+            RunEvent::Answered(answered) => self.with(run, |open, now| open.answer(answered, now)),
             RunEvent::Simulated { call, server, tool, .. } => self.with(run, |open, now| {
                 let key = CallKey::Tool(*call);
                 if let Some(call) = open.call(key, server, tool, now) {
@@ -291,22 +311,7 @@ impl RunObserver for TraceRecorder {
                 }
                 open.positions.remove(&key);
             }),
-            RunEvent::Refused(refused) => self.with(run, |open, now| {
-                let key = CallKey::Tool(refused.call.unwrap_or_default());
-                let (server, tool) = (refused.server.unwrap_or_default(), refused.tool.unwrap_or_default());
-                // A call that was sent and then refused by the limits of its server ends with its answer.
-                if open
-                    .positions
-                    .get(&key)
-                    .is_some_and(|&at| open.trace.calls.get(at).is_some_and(|call| call.sent.is_some()))
-                {
-                    return;
-                }
-                if let Some(call) = open.call(key, server, tool, now) {
-                    (call.ended, call.status, call.is_error) = (now, refused.code.as_str(), true);
-                }
-                open.positions.remove(&key);
-            }),
+            RunEvent::Refused(refused) => self.with(run, |open, now| open.refuse(refused, now)),
             RunEvent::ApprovalAsked { call, server, tool, .. } => self.with(run, |open, now| {
                 open.call(CallKey::Tool(*call), server, tool, now);
             }),
@@ -337,4 +342,44 @@ impl RunObserver for TraceRecorder {
 /// The address of a run, which is unique because observers keep the run until it has ended.
 fn key(run: &Arc<ObservedRun>) -> usize {
     Arc::as_ptr(run).addr()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::run::observer::{ApprovalAnswered, ApproverKind, Arguments};
+    use crate::tools::AskReason;
+
+    /// Otherwise the page said "and 3 more calls" for one call with an approval.
+    #[test]
+    fn a_call_beyond_the_bound_is_counted_once_for_all_its_events() {
+        let run = Arc::new(ObservedRun {
+            id: "r".to_owned(),
+            script: "script.ts".to_owned(),
+            language: Some(Language::TypeScript),
+            client: None,
+            client_name: None,
+            trace: None,
+            is_dry_run: false,
+            started: Instant::now(),
+        });
+        let recorder = TraceRecorder::new(Arc::new(|_trace| {}));
+        recorder.open.lock().insert(key(&run), OpenTrace::new(&run, Language::TypeScript, ""));
+        let no_arguments = serde_json::Map::new();
+        let ask = |call: u64| {
+            let (server, tool) = ("files", "delete");
+            let (arguments, reason) = (Arguments::new(&no_arguments), &AskReason::ScriptChange);
+            recorder.observe(&run, &RunEvent::ApprovalAsked { call, server, tool, arguments, reason });
+            let (approver, refusal, duration) = (ApproverKind::Client, None, Duration::ZERO);
+            let answered = ApprovalAnswered { call, server, tool, approver, refusal, duration };
+            recorder.observe(&run, &RunEvent::ApprovalAnswered(answered));
+        };
+        let bound = ToolCallRecord::KEPT as u64;
+        (1..=bound + 2).for_each(ask);
+        let open = recorder.open.lock();
+        let trace = &open[&key(&run)].trace;
+        assert_eq!((trace.calls.len() as u64, trace.calls_dropped), (bound, 2));
+    }
 }

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 
 use crate::json::numbers;
-use crate::text::{is_hidden, one_line};
+use crate::text::{code_lines, is_hidden, one_line};
 
 /// A request to approve one call. An approval covers exactly this call: these arguments are sent,
 /// and nothing is read or resolved again after the answer.
@@ -73,7 +73,7 @@ impl ApprovalRequest {
             return None;
         }
         let code = self.arguments.get("code")?.as_str()?;
-        Some(code.lines().map(one_line).collect())
+        Some(code_lines(code).collect())
     }
 }
 

@@ -175,7 +175,7 @@ fn bounded<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
         .collect()
 }
 
-/// A block with these fields, as a comment of the language. The values are JSON, which is YAML.
+/// A block with these fields, as a comment of the language. The values are JSON on one line, which is YAML.
 pub(super) fn write(
     extension: Extension,
     name: &str,
@@ -184,14 +184,23 @@ pub(super) fn write(
 ) -> String {
     let mark = if extension == Extension::Py { "#" } else { "//" };
     let mut text = format!("{mark} {FENCE}\n{mark} name: {name}\n");
+    let mut add = |key: &str, value: &Value| {
+        text.push_str(&format!("{mark} {key}: {}\n", without_line_separators(&spaced(value))));
+    };
     if let Some(description) = description {
-        text.push_str(&format!("{mark} description: {}\n", Value::from(description)));
+        add("description", &description.into());
     }
     if let Some(input) = input {
-        text.push_str(&format!("{mark} input: {}\n", spaced(input)));
+        add("input", input);
     }
     text.push_str(&format!("{mark} {FENCE}\n"));
     text
+}
+
+/// JSON with the separators of lines and paragraphs escaped. JSON has them in strings only. In TypeScript they end a
+/// comment: what follows them would be code.
+fn without_line_separators(json: &str) -> String {
+    json.replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
 }
 
 /// JSON on one line with a space after each colon and comma, as YAML's flow style needs it.

@@ -215,6 +215,33 @@ fn a_description_cannot_break_out_of_its_comment() {
     assert_eq!(code, ["return 1"]);
 }
 
+/// A comment of TypeScript ends there too, unlike a line of a text of Rust.
+#[test]
+fn v_771_metadata_cannot_end_its_comment_at_a_line_separator() {
+    let place = Place::new();
+    let library = place.library();
+    for separator in ['\u{2028}', '\u{2029}'] {
+        let hostile = format!("Lists{separator}evil() //");
+        let mut request = SaveRequest::new("a", Language::TypeScript, "return 1");
+        request.replace = true;
+        request.description = Some(hostile.clone());
+        request.input = Some(json!({
+            "type": "object",
+            "properties": { (hostile.as_str()): { "type": "string", "description": hostile } },
+        }));
+        let schema = request.input.clone();
+        library.save(request).unwrap();
+        let saved = library.get("a").unwrap();
+        let mut lines = saved.source.split(['\n', '\r', '\u{2028}', '\u{2029}']);
+        assert!(
+            lines.all(|line| line.is_empty() || line.starts_with("//") || line == "return 1"),
+            "{saved:?}"
+        );
+        assert_eq!(saved.description, Some(hostile));
+        assert_eq!(saved.input.as_ref().map(|input| input.to_value()), schema);
+    }
+}
+
 #[test]
 fn scripts_of_a_workspace_have_to_be_trusted_with_their_content() {
     let place = Place::new();
@@ -247,6 +274,14 @@ fn hidden_text_of_a_script_is_shown_before_it_is_trusted() {
     let path = place.in_workspace("b.ts", "// ---\n// name: c\n// ---\n");
     let lies = TrustRequest::read(&path).unwrap_err().to_string();
     assert!(lies.contains("says that its name is `c`"), "{lies}");
+}
+
+#[test]
+fn v_772_code_is_shown_on_the_line_on_which_it_begins_before_it_is_trusted() {
+    let place = Place::new();
+    let path = place.in_workspace("a.ts", "// Builds.\u{2028}evil()\nreturn 1");
+    let lines = TrustRequest::read(&path).unwrap().description;
+    assert!(lines.ends_with(&[r"// Builds.\u{2028}".to_owned(), "evil()".to_owned(), "return 1".to_owned()]));
 }
 
 #[test]

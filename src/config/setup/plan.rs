@@ -167,25 +167,15 @@ impl Plan {
         let title = title(list.client);
         let entry = server.entry.as_ref().filter(|_| is_movable(&server.fitness));
         let Some(mut entry) = entry.map(own_entry) else {
-            let why = match &server.fitness {
-                ServerFitness::Cx => "it is cx",
-                ServerFitness::Executor => "it is an executor itself",
-                ServerFitness::Unusable(reason) => reason,
-                ServerFitness::Usable | ServerFitness::Disabled => "it has no command and no URL",
-            };
+            let why = why_left(&server.fitness);
             self.notes.push(format!("{title}: `{}` is left where it is: {why}", server.name));
             return None;
         };
         if let Some(directory) = &list.directory {
             keep_directory(&mut entry, directory);
         }
-        let name = valid_name(&server.name);
         // The same server in two clients is one server; a different server with the same name is another.
-        let directory = list.directory.as_deref().and_then(Path::file_name);
-        let named_after = directory.map(|name| name.to_string_lossy().into_owned());
-        let named_after = named_after.into_iter().chain([list.client.to_owned()]);
-        let longer: Vec<String> = named_after.map(|other| valid_name(&format!("{name}-{other}"))).collect();
-        let names: Vec<String> = std::iter::once(name).chain(longer).collect();
+        let names = names_in_cx(list, &server.name);
         let is_there = |name: &String| known.servers.get(name).is_some_and(|same| is_same(same, &entry));
         if !names.iter().any(is_there)
             && let Some(same) = known.same(&entry, list)
@@ -345,7 +335,7 @@ impl Plan {
         }
         let error = |reason| SetupError::Edit { path: path.to_owned(), reason };
         let before = bytes.map(|bytes| std::str::from_utf8(bytes)).transpose();
-        let before = before.map_err(|error_| error(error_.to_string()))?.unwrap_or_default();
+        let before = before.map_err(|not_utf8| error(not_utf8.to_string()))?.unwrap_or_default();
         let after = apply(layout, before, edits).map_err(error)?;
         self.changes.push(FileChange {
             path: path.to_owned(),
@@ -370,6 +360,27 @@ fn will_have_cx(client: &FoundClient, choices: &Choices) -> bool {
 
 fn is_movable(fitness: &ServerFitness) -> bool {
     matches!(fitness, ServerFitness::Usable | ServerFitness::Disabled)
+}
+
+/// Why a server that cannot be moved is left where it is.
+fn why_left(fitness: &ServerFitness) -> &str {
+    match fitness {
+        ServerFitness::Cx => "it is cx",
+        ServerFitness::Executor => "it is an executor itself",
+        ServerFitness::Unusable(reason) => reason,
+        ServerFitness::Usable | ServerFitness::Disabled => "it has no command and no URL",
+    }
+}
+
+/// The names that a server of a list can get in cx, the preferred one first: its own, with that of its directory, with
+/// that of its client.
+fn names_in_cx(list: &ServerList, name: &str) -> Vec<String> {
+    let name = valid_name(name);
+    let directory = list.directory.as_deref().and_then(Path::file_name);
+    let directory = directory.map(|directory| directory.to_string_lossy().into_owned());
+    let named_after = directory.into_iter().chain([list.client.to_owned()]);
+    let longer: Vec<String> = named_after.map(|other| valid_name(&format!("{name}-{other}"))).collect();
+    std::iter::once(name).chain(longer).collect()
 }
 
 /// The chosen servers that were found, in the order of the survey.

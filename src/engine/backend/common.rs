@@ -4,7 +4,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde_json::value::RawValue;
 
-use super::asker::unreadable;
+use super::host_client::unreadable;
 use super::run::BackendRun;
 use crate::engine::host_calls::query::Query;
 use crate::json::Json;
@@ -24,7 +24,7 @@ impl BackendRun {
     /// 256 characters long.
     pub fn state_get(&self, key: &str) -> BoxFuture<'static, Result<Option<Json>, ToolError>> {
         let call = StateCall::Get { key: key.to_owned(), tagged: false };
-        let entry = self.asker.read::<Vec<Box<RawValue>>>(&Query::State { call });
+        let entry = self.client.read::<Vec<Box<RawValue>>>(&Query::State { call });
         async move {
             let value = entry.await?.into_iter().next();
             value.map(|text| Json::parse(text.get())).transpose().map_err(|error| unreadable(&error))
@@ -40,7 +40,7 @@ impl BackendRun {
     /// As [`state_get`](Self::state_get); `STATE_FULL` beyond the bounds of the store.
     pub fn state_set(&self, key: &str, value: &Json) -> BoxFuture<'static, Result<(), ToolError>> {
         let call = StateCall::Set { key: key.to_owned(), value: value.text().to_owned(), expected: None };
-        let answer = self.asker.ask(&Query::State { call });
+        let answer = self.client.ask(&Query::State { call });
         async move { answer.await.map(drop) }.boxed()
     }
 
@@ -50,7 +50,7 @@ impl BackendRun {
     ///
     /// As [`state_get`](Self::state_get).
     pub fn state_delete(&self, key: &str) -> BoxFuture<'static, Result<bool, ToolError>> {
-        self.asker.read(&Query::State { call: StateCall::Delete { key: key.to_owned() } })
+        self.client.read(&Query::State { call: StateCall::Delete { key: key.to_owned() } })
     }
 
     /// The keys that begin with a prefix, sorted.
@@ -59,7 +59,7 @@ impl BackendRun {
     ///
     /// As [`state_get`](Self::state_get).
     pub fn state_keys(&self, prefix: &str) -> BoxFuture<'static, Result<Vec<String>, ToolError>> {
-        self.asker.read(&Query::State { call: StateCall::Keys { prefix: prefix.to_owned() } })
+        self.client.read(&Query::State { call: StateCall::Keys { prefix: prefix.to_owned() } })
     }
 
     /// The tools that fit some words best, at most `limit`: a list of objects with `name`, `server`, `description`,
@@ -94,7 +94,7 @@ impl BackendRun {
     ///
     /// `TOOL_NOT_FOUND` if there is no such topic.
     pub fn help(&self, topic: Option<&str>) -> BoxFuture<'static, Result<String, ToolError>> {
-        self.asker.read(&Query::Help { topic: topic.map(str::to_owned) })
+        self.client.read(&Query::Help { topic: topic.map(str::to_owned) })
     }
 
     /// Reports the script's progress to the client: amounts from 0 on, and at most 1,000 characters of a message.
@@ -104,7 +104,7 @@ impl BackendRun {
     /// `INVALID_ARGUMENTS` for other amounts.
     pub fn report_progress(&self, progress: Progress) -> BoxFuture<'static, Result<(), ToolError>> {
         let Progress { progress: done, total, message } = progress;
-        let answer = self.asker.ask(&Query::Progress { done, total, message });
+        let answer = self.client.ask(&Query::Progress { done, total, message });
         async move { answer.await.map(drop) }.boxed()
     }
 
@@ -120,7 +120,7 @@ impl BackendRun {
     }
 
     fn json(&self, query: &Query) -> BoxFuture<'static, Result<Json, ToolError>> {
-        let answer = self.asker.ask(query);
+        let answer = self.client.ask(query);
         async move { Json::parse(&answer.await?).map_err(|error| unreadable(&error)) }.boxed()
     }
 }

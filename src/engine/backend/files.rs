@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::asker::unreadable;
+use super::host_client::unreadable;
 use super::run::BackendRun;
 use crate::engine::host_calls::files::{FileBlock, FileCall};
 use crate::engine::host_calls::query::Query;
@@ -136,7 +136,7 @@ impl BackendRun {
         mime_type: Option<&str>,
     ) -> BoxFuture<'static, Result<(), ToolError>> {
         let file = FileBlock { path: path.to_owned(), mime_type: mime_type.map(str::to_owned) };
-        let (block, host) = (self.asker.ask(&Query::FileBlock { file }), Arc::clone(&self.asker.host));
+        let (block, host) = (self.client.ask(&Query::FileBlock { file }), Arc::clone(&self.client.host));
         async move { host.emit(&block.await?).map(drop) }.boxed()
     }
 
@@ -158,7 +158,7 @@ impl BackendRun {
         &self,
         call: FileCall,
     ) -> BoxFuture<'static, Result<T, BackendFileError>> {
-        let answer = self.asker.ask(&Query::File { call });
+        let answer = self.client.ask(&Query::File { call });
         async move { value(&answer.await?) }.boxed()
     }
 }

@@ -7,8 +7,8 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde::Deserialize;
 
-use super::asker::Asker;
 use super::files::bytes;
+use super::host_client::HostClient;
 use super::run::BackendRun;
 use crate::engine::host_calls::query::Query;
 use crate::net::call::{FetchCall, FetchRequest, GuestBytes, RedirectMode};
@@ -123,20 +123,20 @@ impl BackendRun {
     /// `NET_DENIED` for what is not granted, `NET_FAILED`, `NET_TIMEOUT`, `RESULT_TOO_LARGE` for a longer body,
     /// `INVALID_ARGUMENTS` for what no script may send.
     pub fn fetch(&self, request: BackendRequest) -> BoxFuture<'static, Result<BackendResponse, ToolError>> {
-        let (asker, id) = (self.asker.clone(), self.next_fetch());
+        let (client, id) = (self.client.clone(), self.next_fetch());
         let opened =
-            asker.read::<Opened>(&Query::Fetch { call: FetchCall::Open(Box::new(request.numbered(id))) });
-        async move { read_whole(&asker, id, opened.await?).await }.boxed()
+            client.read::<Opened>(&Query::Fetch { call: FetchCall::Open(Box::new(request.numbered(id))) });
+        async move { read_whole(&client, id, opened.await?).await }.boxed()
     }
 }
 
 /// The response, when all of its body has come. The host closes a body of which no part is asked for any more, because
 /// the future was dropped meanwhile.
-async fn read_whole(asker: &Asker, id: u64, opened: Opened) -> Result<BackendResponse, ToolError> {
+async fn read_whole(client: &HostClient, id: u64, opened: Opened) -> Result<BackendResponse, ToolError> {
     let Opened { status, status_text, url, redirected, headers, body, mut done } = opened;
     let mut body = bytes(body)?;
     while !done {
-        let part: Part = asker.read_more(&Query::Fetch { call: FetchCall::Read(id) }).await?;
+        let part: Part = client.read_more(&Query::Fetch { call: FetchCall::Read(id) }).await?;
         body.extend_from_slice(&bytes(part.body)?);
         done = part.done;
     }

@@ -9,7 +9,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use super::asker::{Asker, unreadable};
+use super::host_client::{HostClient, unreadable};
 use super::reported::ReportedUsage;
 use crate::engine::host::RunHost;
 use crate::json::Json;
@@ -33,7 +33,7 @@ const FIRST_FETCH: u64 = 1 << 53;
 ///
 /// Methods are here for what sandboxes of any language need. [`query`](Self::query) has all the rest.
 pub struct BackendRun {
-    pub(super) asker: Asker,
+    pub(super) client: HostClient,
     source: String,
     usage: Arc<ReportedUsage>,
     tenant: Option<String>,
@@ -49,7 +49,7 @@ impl fmt::Debug for BackendRun {
 impl BackendRun {
     pub(super) fn new(host: &Arc<dyn RunHost>, source: &str, usage: &Arc<ReportedUsage>) -> Self {
         Self {
-            asker: Asker::new(Arc::clone(host)),
+            client: HostClient::new(Arc::clone(host)),
             source: source.to_owned(),
             usage: Arc::clone(usage),
             tenant: host.tenant(),
@@ -58,7 +58,7 @@ impl BackendRun {
     }
 
     fn host(&self) -> &Arc<dyn RunHost> {
-        &self.asker.host
+        &self.client.host
     }
 
     /// The number of the next request of [`fetch`](Self::fetch).
@@ -142,10 +142,10 @@ impl BackendRun {
     ///
     /// `TOOL_NOT_FOUND` with similar names of servers, or why the server does not list its tools.
     pub fn tool_names(&self, server: &str) -> BoxFuture<'static, Result<Vec<String>, ToolError>> {
-        let (asker, server) = (self.asker.clone(), server.to_owned());
+        let (client, server) = (self.client.clone(), server.to_owned());
         async move {
-            let _permit = asker.begin(server.len())?;
-            asker.host.tool_names(server).await
+            let _permit = client.begin(server.len())?;
+            client.host.tool_names(server).await
         }
         .boxed()
     }
@@ -158,10 +158,10 @@ impl BackendRun {
     /// What the script gets: the tool's own error, or why the executor refuses the call.
     pub fn call(&self, tool: &str, arguments: &str) -> BoxFuture<'static, Result<Json, ToolError>> {
         // The host counts the bytes of arguments.
-        let (asker, tool, arguments) = (self.asker.clone(), tool.to_owned(), arguments.to_owned());
+        let (client, tool, arguments) = (self.client.clone(), tool.to_owned(), arguments.to_owned());
         async move {
-            let _permit = asker.begin(0)?;
-            let answer = asker.host.call(ToolName::of_text(&tool), arguments, CallTerms::default()).await?;
+            let _permit = client.begin(0)?;
+            let answer = client.host.call(ToolName::of_text(&tool), arguments, CallTerms::default()).await?;
             Json::parse(&answer).map_err(|error| unreadable(&error))
         }
         .boxed()
@@ -178,7 +178,7 @@ impl BackendRun {
     /// What the script gets. `INVALID_ARGUMENTS` for text that is not a query; the message names
     /// all kinds.
     pub fn query(&self, query: &str) -> BoxFuture<'static, Result<Json, ToolError>> {
-        let answer = self.asker.ask_text(query.to_owned());
+        let answer = self.client.ask_text(query.to_owned());
         async move { Json::parse(&answer.await?).map_err(|error| unreadable(&error)) }.boxed()
     }
 

@@ -27,6 +27,7 @@ pub(crate) struct EngineOptions {
     pub(crate) form: CodeForm,
     /// Cache directories for machine code, best first.
     pub(crate) caches: Vec<PathBuf>,
+    /// Called when machine code is not ready.
     pub(crate) on_compile: Option<CompileListener>,
     /// The program of worker processes, if runs are executed in such.
     pub(crate) workers: Option<WorkerProgram>,

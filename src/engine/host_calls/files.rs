@@ -283,23 +283,43 @@ async fn walk(files: &RunFiles, path: &GuestPath) -> Result<Vec<Entry>, FileErro
     Ok(found)
 }
 
-/// Creates a directory and those above it. Returns the first one that did not exist.
+/// Creates a directory and those above it. Returns the first one that it has created.
 async fn make_all(files: &RunFiles, path: &GuestPath) -> Result<Option<String>, FileError> {
     let mut first = None;
     let mut current = GuestPath::ROOT;
     for name in path.names() {
         current = current.join(name)?;
-        match files.metadata(&current, true).await {
-            Ok(metadata) if metadata.kind == Kind::Directory => {}
-            Ok(_) => return Err(FileErrorCode::NotDirectory.into()),
-            Err(error) if error.code == FileErrorCode::NoEntry => {
-                files.create_directory(&current).await?;
+        if is_directory(files, &current).await? {
+            continue;
+        }
+        match files.create_directory(&current).await {
+            Ok(()) => {
                 first.get_or_insert_with(|| current.to_string());
+            }
+            // Another operation of the script, or another program, may have created it meanwhile.
+            Err(error) if error.code == FileErrorCode::Exists => {
+                if !is_directory(files, &current).await? {
+                    return Err(error);
+                }
             }
             Err(error) => return Err(error),
         }
     }
     Ok(first)
+}
+
+/// Whether there is a directory at a path; `false` if there is nothing.
+///
+/// # Errors
+///
+/// `NotDirectory` if there is something else.
+async fn is_directory(files: &RunFiles, path: &GuestPath) -> Result<bool, FileError> {
+    match files.metadata(path, true).await {
+        Ok(metadata) if metadata.kind == Kind::Directory => Ok(true),
+        Ok(_) => Err(FileErrorCode::NotDirectory.into()),
+        Err(error) if error.code == FileErrorCode::NoEntry => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 async fn make_temporary(context: &ExecutionContext, prefix: &str) -> Result<String, FileError> {

@@ -313,6 +313,22 @@ async fn v_638_a_panic_while_an_instance_is_dropped_costs_its_worker() {
     assert_eq!(stage.pool.stats().hung, 0);
 }
 
+#[tokio::test]
+async fn instances_that_could_not_be_made_are_made_when_a_caller_waits_for_them() {
+    let (fake, slots) = (Fake::default(), Arc::new(ComputeSlots::new(1)));
+    fake.shared.failing_instances.store(1, Ordering::Relaxed);
+    let shared = Shared::new(fake.clone(), 1, Duration::from_secs(30), slots);
+    shared.start_thread().unwrap();
+    let stage = Stage { fake, pool: Pool { shared } };
+    stage.until(|_| stage.pool.shared.state.lock().workers == 0).await;
+    // No caller waits for a thread that the system refuses.
+    stage.fake.shared.failing_threads.store(1, Ordering::Relaxed);
+    for ready in [0, 1] {
+        tokio::time::timeout(TOO_LONG, stage.pool.warm()).await.expect("it completes");
+        assert_eq!(stage.pool.stats().ready, ready);
+    }
+}
+
 /// It does not wait for the watchdog, which would find out some ticks later, and which this pool does not have.
 #[tokio::test]
 async fn v_638_a_worker_whose_instance_panics_when_it_is_dropped_starts_another_one() {

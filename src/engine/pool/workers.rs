@@ -210,8 +210,15 @@ impl<E: Engine> Shared<E> {
 
     /// Starts a thread in place of one that ends after its run.
     fn replace(self: &Arc<Self>) {
-        if let Err(error) = self.start_thread() {
+        self.start_warm_threads(1);
+    }
+
+    /// Starts threads for warm instances, for which no run waits. If the system refuses one, only a warning says so.
+    pub(super) fn start_warm_threads(self: &Arc<Self>, count: usize) {
+        if let Err(error) = (0..count).try_for_each(|_| self.start_thread()) {
             tracing::warn!(%error, "no thread for a warm instance");
+            // Callers of `warm` get fewer instances, but must not wait forever.
+            self.state.lock().warm_waiters.clear();
             // Runs queued meanwhile relied on this thread.
             self.dispatch_or_warn();
         }
@@ -254,16 +261,17 @@ impl<E: Engine> Shared<E> {
         let runtime = match runtime {
             Ok(runtime) => runtime,
             Err(source) => {
-                self.state.lock().warming -= 1;
-                return self.fail_one(|| Error::Start { what: "a runtime for the script", source });
+                return self.making_failed(Error::Start { what: "a runtime for the script", source });
             }
         };
         loop {
             let made = catch_unwind(AssertUnwindSafe(|| runtime.block_on(self.engine.make())));
             let mut instance = match made {
                 Ok(Ok(instance)) => instance,
-                Ok(Err(message)) => return self.making_failed(message),
-                Err(panic) => return self.making_failed(panic_message(&*panic)),
+                Ok(Err(message)) => return self.making_failed(Error::WorkerLost { message }),
+                Err(panic) => {
+                    return self.making_failed(Error::WorkerLost { message: panic_message(&*panic) });
+                }
             };
             let (next, touched_bytes) = loop {
                 let Some((job, slot)) = self.next_job(&mut instance) else {
@@ -355,21 +363,17 @@ impl<E: Engine> Shared<E> {
 
     /// Handles an instance that cannot be made. The run that has waited longest fails, so that no
     /// run waits forever.
-    fn making_failed(&self, message: String) {
-        tracing::error!(message, threads = E::THREAD, "an instance could not be made");
-        {
+    fn making_failed(&self, error: Error) {
+        tracing::error!(?error, threads = E::THREAD, "an instance could not be made");
+        let oldest = {
             let mut state = self.state.lock();
             state.warming -= 1;
             // Callers of `warm` get no instance, but must not wait forever.
             state.warm_waiters.clear();
-        }
-        self.fail_one(|| Error::WorkerLost { message });
-    }
-
-    fn fail_one(&self, error: impl FnOnce() -> Error) {
-        let oldest = self.state.lock().waiting.pop_front();
+            state.waiting.pop_front()
+        };
         if let Some(job) = oldest {
-            let _ = job.reply.send(Err(error()));
+            let _ = job.reply.send(Err(error));
         }
     }
 

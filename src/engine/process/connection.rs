@@ -49,7 +49,7 @@ struct SocketState {
     written: usize,
     run: RunNumber,
     /// Maximum bytes of a message of the run.
-    most: usize,
+    max_bytes: usize,
     calls: HashMap<u64, Waiter>,
     last_call: u64,
     reply: Option<Reply>,
@@ -83,7 +83,7 @@ impl Connection {
                 out: Vec::new(),
                 written: 0,
                 run: RunNumber::NONE,
-                most: wire::message_bytes(&Limits::CEILING),
+                max_bytes: wire::message_bytes(&Limits::CEILING),
                 calls: HashMap::new(),
                 last_call: 0,
                 reply: None,
@@ -161,10 +161,10 @@ impl Connection {
     pub(super) fn flush_waiting(&self) {
         let mut state = self.state.lock();
         if !state.said_waiting {
-            let SocketState { out, run, most, seen, said_waiting, .. } = &mut *state;
+            let SocketState { out, run, max_bytes, seen, said_waiting, .. } = &mut *state;
             // The message is short, so it fits. It is only queued here: sending may also read messages, which `seen`
             // would not count.
-            let _fits = frames::append(out, *run, &FromWorker::Waiting { seen: *seen }, *most);
+            let _fits = frames::append(out, *run, &FromWorker::Waiting { seen: *seen }, *max_bytes);
             *said_waiting = true;
         }
         state.flush(&self.socket);
@@ -213,14 +213,14 @@ impl Connection {
             let _received = self.receive(false);
             self.state.lock().orders.pop_front()
         };
-        spin.find_certain(look).unwrap_or_else(|| self.await_order())
+        spin.find_expected(look).unwrap_or_else(|| self.await_order())
     }
 
     /// Begins the run of `start`: from here on frames have its number.
     pub(super) fn enter(&self, run: RunNumber, start: &Start) {
         let mut state = self.state.lock();
         state.run = run;
-        state.most = wire::message_bytes(&start.limits.limits());
+        state.max_bytes = wire::message_bytes(&start.limits.limits());
         (state.seen, state.last_call, state.said_waiting) = (0, 0, false);
         state.calls.clear();
         state.reply = None;
@@ -244,8 +244,8 @@ impl Connection {
     /// nothing is sent, and neither is what the socket does not take soon. Returns whether all was sent.
     pub(super) fn try_leave(&self, last: &FromWorker) -> bool {
         let Some(mut state) = self.state.try_lock_for(LAST_WAIT) else { return false };
-        let SocketState { out, run, most, .. } = &mut *state;
-        if frames::append(out, *run, last, *most).is_err() {
+        let SocketState { out, run, max_bytes, .. } = &mut *state;
+        if frames::append(out, *run, last, *max_bytes).is_err() {
             return false;
         }
         state.write(&self.socket);
@@ -302,8 +302,8 @@ pub(super) struct Received {
 impl SocketState {
     fn queue(&mut self, socket: &OwnedFd, message: &FromWorker) -> Result<(), FrameError> {
         self.said_waiting = false;
-        let (run, most) = (self.run, self.most);
-        frames::append(&mut self.out, run, message, most)?;
+        let (run, max_bytes) = (self.run, self.max_bytes);
+        frames::append(&mut self.out, run, message, max_bytes)?;
         if self.out.len() - self.written > MAX_COLLECTED {
             self.flush(socket);
         }

@@ -79,7 +79,7 @@ pub(super) struct Conversation {
     stream: UnixStream,
     run: RunNumber,
     /// Maximum bytes of a message of the run.
-    most: usize,
+    max_bytes: usize,
     has_begun: bool,
     /// Messages that were sent to the worker.
     sent: u64,
@@ -87,7 +87,7 @@ pub(super) struct Conversation {
     written: usize,
     calls: FuturesUnordered<Call>,
     /// The codes with which calls of the run have failed.
-    given: Vec<ToolErrorCode>,
+    failure_codes: Vec<ToolErrorCode>,
     files: Arc<HostedFiles>,
     resources: Arc<Resources>,
     spin: Spin,
@@ -95,7 +95,7 @@ pub(super) struct Conversation {
     /// Whether no other run of the engine was in a worker when this one began.
     is_alone: bool,
     /// Whether the worker's next message comes soon.
-    is_certain: bool,
+    expects_message: bool,
 }
 
 impl Conversation {
@@ -116,19 +116,19 @@ impl Conversation {
             tenant,
             stream,
             run: RunNumber(u64::from_le_bytes(number) | 1),
-            most: wire::message_bytes(&host.limits()),
+            max_bytes: wire::message_bytes(&host.limits()),
             has_begun: false,
             sent: 0,
             written: 0,
             calls: FuturesUnordered::new(),
-            given: Vec::new(),
+            failure_codes: Vec::new(),
             files: Arc::new(HostedFiles::new(Arc::clone(host.files()))),
             resources,
             // An answer over a network takes longer than a wait should spin.
             spin: Spin::new(if is_elsewhere { 1 } else { processors }),
             is_alone: count.is_alone && !is_elsewhere,
             _count: count,
-            is_certain: false,
+            expects_message: false,
         })
     }
 
@@ -179,14 +179,14 @@ impl Conversation {
         }));
         frames::append(&mut self.worker.out, RunNumber::NONE, &start, wire::MAX_START_BYTES)
             .map_err(|error| format!("the script and its input are too long: {error}"))?;
-        self.is_certain = self.is_alone;
+        self.expects_message = self.is_alone;
         host.compute_elsewhere(true);
         Ok(())
     }
 
     /// Queues the order to continue after the survey.
     pub(super) fn proceed(&mut self) -> Result<(), String> {
-        self.is_certain = self.is_alone;
+        self.expects_message = self.is_alone;
         self.send(&ToWorker::Proceed)
     }
 
@@ -291,8 +291,8 @@ impl Conversation {
             return self.handle_start(message, &**host);
         }
         if self.has_begun {
-            // What was certain has come.
-            self.is_certain = false;
+            // The expected message has come.
+            self.expects_message = false;
         }
         let is_waiting = matches!(message, FromWorker::Waiting { .. });
         if self.has_begun && !is_waiting {
@@ -346,7 +346,7 @@ impl Conversation {
                 Ok(None)
             }
             FromWorker::Emit(block) => {
-                let emitted = host.emit(&block).map(drop).map_err(|error| self.note(error));
+                let emitted = host.emit(&block).map(drop).map_err(|error| self.record_failure(error));
                 self.reply(Reply::Emitted(emitted)).map(|()| None)
             }
             FromWorker::Waiting { seen } => {
@@ -366,7 +366,7 @@ impl Conversation {
             FromWorker::Ready { protocol: PROTOCOL, missing, .. } => {
                 self.worker.warn_of_missing(&missing);
                 (self.worker.is_ready, self.worker.was_ready) = (true, true);
-                self.worker.decoder.set_most(self.most);
+                self.worker.decoder.set_max_bytes(self.max_bytes);
                 let before = self.resources.begin(host.limits().memory_bytes);
                 self.worker.warm_bytes = self.worker.warm_bytes.or(Some(before));
                 Ok(None)
@@ -398,8 +398,8 @@ impl Conversation {
     }
 
     /// The codes with which calls of the run have failed.
-    pub(super) fn failures(&self) -> &[ToolErrorCode] {
-        &self.given
+    pub(super) fn failure_codes(&self) -> &[ToolErrorCode] {
+        &self.failure_codes
     }
 
     /// The most memory in bytes that the worker has had during the run.
@@ -425,7 +425,7 @@ impl Conversation {
         let Self { mut worker, stream, tenant, .. } = self;
         let Ok(socket) = stream.into_std() else { return Some(worker) };
         worker.socket = Some(OwnedFd::from(socket));
-        worker.decoder.set_most(wire::MAX_READY_BYTES);
+        worker.decoder.set_max_bytes(wire::MAX_READY_BYTES);
         worker.is_ready = false;
         worker.runs += 1;
         if has_low_priority {

@@ -18,7 +18,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_
 use super::connection::end_process;
 use super::forks::{self, ForkReport, REQUEST};
 
-/// The status of a worker of which the system tells none: no exit, and no signal.
+/// The reported status of a worker whose own is not known: neither an exit nor a signal.
 const NO_STATUS: i32 = 0x7f;
 
 /// A worker, of which the fork server is the parent.
@@ -120,9 +120,9 @@ fn report(
     forks::send(executor, &report.encode(), descriptor)
 }
 
-/// Lets the system keep the statuses of children until they are asked for. It does not where they are ignored, which a
-/// process inherits of the one that has started it.
-fn await_children() {
+/// Sets `SIGCHLD` to its default, so that the system keeps the exit statuses of children until they are read. It
+/// discards them where the signal is ignored, which a process can inherit.
+fn keep_child_statuses() {
     #[expect(unsafe_code, reason = "no safe crate changes what a signal does to its default")]
     // SAFETY: no handler is installed, and by default this signal does nothing.
     unsafe {
@@ -146,7 +146,7 @@ fn answer(executor: BorrowedFd<'_>, children: &mut Vec<Child>) -> Forked {
         Ok((length, Some(connection))) if length == REQUEST.len() => connection,
         Ok((length, None)) if length == REQUEST.len() => {
             // The system leaves a descriptor out for which this process has no number. Its workers have runs.
-            return told(report(executor, ForkReport::Refused(Errno::MFILE.raw_os_error()), None));
+            return end_if_unsent(report(executor, ForkReport::Refused(Errno::MFILE.raw_os_error()), None));
         }
         Err(Errno::INTR) => return Forked::Parent,
         // The executor has gone.
@@ -154,7 +154,7 @@ fn answer(executor: BorrowedFd<'_>, children: &mut Vec<Child>) -> Forked {
     };
     let forked = match fork() {
         Ok(None) => return Forked::Worker(connection),
-        Ok(Some(pid)) => opened(pid).map_err(io::Error::from),
+        Ok(Some(pid)) => open_child(pid).map_err(io::Error::from),
         Err(error) => Err(error),
     };
     let sent = match forked {
@@ -166,11 +166,11 @@ fn answer(executor: BorrowedFd<'_>, children: &mut Vec<Child>) -> Forked {
         }
         Err(error) => report(executor, ForkReport::Refused(error.raw_os_error().unwrap_or_default()), None),
     };
-    told(sent)
+    end_if_unsent(sent)
 }
 
-/// After an answer: without an executor there is nothing left to do.
-fn told(sent: rustix::io::Result<()>) -> Forked {
+/// Ends the process if an answer could not be sent: its executor has gone.
+fn end_if_unsent(sent: rustix::io::Result<()>) -> Forked {
     if sent.is_err() {
         end_process();
     }
@@ -184,7 +184,7 @@ fn told(sent: rustix::io::Result<()>) -> Forked {
 ///
 /// If the system refuses it.
 pub(super) fn fork() -> io::Result<Option<Pid>> {
-    await_children();
+    keep_child_statuses();
     #[expect(unsafe_code, reason = "no safe crate forks")]
     // SAFETY: the other threads are the first one, which is parked, and those from which the engine starts threads and
     // V8's pool, which wait for tasks that never come: none of them holds a lock. The C library makes its allocator
@@ -195,8 +195,8 @@ pub(super) fn fork() -> io::Result<Option<Pid>> {
     }
 }
 
-/// The worker has not been reaped, so no other process has its number.
-fn opened(pid: Pid) -> Result<Child, Errno> {
+/// Opens a descriptor of a forked worker, which has not been reaped: no other process has its id.
+fn open_child(pid: Pid) -> Result<Child, Errno> {
     let process = pidfd_open(pid, PidfdFlags::empty()).inspect_err(|_| {
         // Without a descriptor the executor could not end it.
         let _killed = kill_process(pid, Signal::KILL);

@@ -42,12 +42,12 @@ impl RunNumber {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FrameError {
     /// The frame is longer than it may be.
-    #[error("a frame of {bytes} bytes, at most {most} are accepted")]
+    #[error("a frame of {bytes} bytes, at most {max_bytes} are accepted")]
     TooLong {
         /// Bytes of the message.
         bytes: usize,
         /// Bytes that it may have.
-        most: usize,
+        max_bytes: usize,
     },
     /// The frame belongs to another run.
     #[error("a frame of another run")]
@@ -61,12 +61,12 @@ pub(crate) enum FrameError {
 ///
 /// # Errors
 ///
-/// If the message is longer than `most`. Nothing is appended then.
+/// If the message is longer than `max_bytes`. Nothing is appended then.
 pub(crate) fn append<M: Serialize>(
     out: &mut Vec<u8>,
     run: RunNumber,
     message: &M,
-    most: usize,
+    max_bytes: usize,
 ) -> Result<(), FrameError> {
     let start = out.len();
     out.extend_from_slice(&[0; HEADER]);
@@ -77,10 +77,10 @@ pub(crate) fn append<M: Serialize>(
     };
     *out = encoded;
     let bytes = out.len() - start - HEADER;
-    let length = u32::try_from(bytes).ok().filter(|_| bytes <= most);
+    let length = u32::try_from(bytes).ok().filter(|_| bytes <= max_bytes);
     let Some(length) = length else {
         out.truncate(start);
-        return Err(FrameError::TooLong { bytes, most });
+        return Err(FrameError::TooLong { bytes, max_bytes });
     };
     out[start..start + 4].copy_from_slice(&length.to_le_bytes());
     out[start + 4..start + HEADER].copy_from_slice(&run.0.to_le_bytes());
@@ -108,7 +108,7 @@ pub(crate) struct Decoder {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    most: usize,
+    max_bytes: usize,
     /// Whether frames of other runs are left out instead of refused.
     skips_others: bool,
 }
@@ -120,20 +120,20 @@ impl fmt::Debug for Decoder {
 }
 
 impl Decoder {
-    /// A decoder of frames whose messages have at most `most` bytes.
-    pub(crate) fn new(most: usize) -> Self {
-        Self { buffer: Vec::new(), start: 0, end: 0, most, skips_others: false }
+    /// A decoder of frames whose messages have at most `max_bytes` bytes.
+    pub(crate) fn new(max_bytes: usize) -> Self {
+        Self { buffer: Vec::new(), start: 0, end: 0, max_bytes, skips_others: false }
     }
 
     /// The same for a worker. It skips frames of earlier runs: an executor may have sent an answer
     /// before it knew that the run had ended.
-    pub(crate) fn skipping(most: usize) -> Self {
-        Self { skips_others: true, ..Self::new(most) }
+    pub(crate) fn skipping(max_bytes: usize) -> Self {
+        Self { skips_others: true, ..Self::new(max_bytes) }
     }
 
     /// Changes the maximum bytes of a message, from the next frame on.
-    pub(crate) fn set_most(&mut self, most: usize) {
-        self.most = most;
+    pub(crate) fn set_max_bytes(&mut self, max_bytes: usize) {
+        self.max_bytes = max_bytes;
     }
 
     /// Space for the next bytes of the connection. Say with [`filled`](Self::filled) how many there were.
@@ -151,7 +151,7 @@ impl Decoder {
         if self.buffer.len() < wanted {
             // Twice as much as has arrived, so that a long frame is not copied once for each chunk.
             let grown = wanted.max(self.end.saturating_mul(2));
-            self.buffer.resize(grown.min(self.most.saturating_add(HEADER + 2 * CHUNK)).max(wanted), 0);
+            self.buffer.resize(grown.min(self.max_bytes.saturating_add(HEADER + 2 * CHUNK)).max(wanted), 0);
         }
         &mut self.buffer[self.end..]
     }
@@ -184,8 +184,8 @@ impl Decoder {
             let Some((header, rest)) = arrived.split_first_chunk::<HEADER>() else { return Ok(None) };
             let [a, b, c, d, number @ ..] = *header;
             let bytes = usize::try_from(u32::from_le_bytes([a, b, c, d])).unwrap_or(usize::MAX);
-            if bytes > self.most {
-                return Err(FrameError::TooLong { bytes, most: self.most });
+            if bytes > self.max_bytes {
+                return Err(FrameError::TooLong { bytes, max_bytes: self.max_bytes });
             }
             let is_other = RunNumber(u64::from_le_bytes(number)) != run;
             if is_other && !self.skips_others {

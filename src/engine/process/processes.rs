@@ -123,12 +123,12 @@ impl Instance<Processes> for WorkerRun {
     }
 
     async fn execute(&mut self, host: &Arc<dyn RunHost>, _source: &str, (): ()) -> Outcome {
-        let end = self.go_on(host).await;
+        let end = self.resume(host).await;
         self.outcome(end, &**host).await
     }
 
     async fn check(&mut self, host: &Arc<dyn RunHost>, _source: &str, (): ()) -> Outcome {
-        let end = self.go_on(host).await;
+        let end = self.resume(host).await;
         self.outcome(end, &**host).await
     }
 
@@ -184,7 +184,7 @@ impl WorkerRun {
     }
 
     /// Lets the worker execute the script.
-    async fn go_on(&mut self, host: &Arc<dyn RunHost>) -> RunEnd {
+    async fn resume(&mut self, host: &Arc<dyn RunHost>) -> RunEnd {
         let Some(conversation) = &mut self.conversation else { return RunEnd::Gone };
         if let Err(problem) = conversation.proceed() {
             return RunEnd::Broken(problem);
@@ -224,7 +224,7 @@ impl WorkerRun {
                 self.fuel = done.fuel.filter(|_| host.limits().fuel.is_some());
                 let used = usize::try_from(done.memory_bytes).unwrap_or(usize::MAX);
                 self.memory_bytes = used.min(host.limits().memory_bytes.saturating_mul(2));
-                match done.outcome(&host.limits(), conversation.failures()) {
+                match done.outcome(&host.limits(), conversation.failure_codes()) {
                     // A worker whose run reached a limit serves no other run.
                     Ok(Outcome::Failed(error)) if error.code.is_limit() => Outcome::Failed(error),
                     Ok(outcome) => {

@@ -51,7 +51,7 @@ pub(super) struct Confinement {
     pub(super) missing: Vec<String>,
     /// Whether the process has a user namespace that no other process is in.
     has_own_users: bool,
-    /// The user and the group of the process as they are called outside of its user namespace, where it has made one.
+    /// The ids of the process's user and group outside of its user namespace, where it has made one.
     outside: Option<(u32, u32)>,
     /// Address space in bytes that the process had when it could still ask for it; 0 if the system does not tell.
     address_space: u64,
@@ -80,7 +80,7 @@ pub(super) fn leave_network(confinement: &mut Confinement) {
     // where the engine has threads already because it had to be compiled, the filter of system calls
     // makes no socket.
     let network = UnshareFlags::NEWUSER | UnshareFlags::NEWNET;
-    // Inside, nobody has a number yet.
+    // Read before, because inside a new user namespace no user has an id until one is mapped.
     let outside = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
     // A service manager may permit some kinds of namespaces only, and one call fails as a whole.
     if unshare(network | UnshareFlags::NEWIPC).or_else(|_| unshare(network)).is_ok() {
@@ -155,14 +155,15 @@ fn limit(resource: Resource, most: u64) -> rustix::io::Result<()> {
 /// Lets the kernel end this process rather than its executor, or its fork server, with which all workers end, when the
 /// machine has no memory left.
 fn end_before_others() {
-    /// Thousandths of the machine's memory that it seems to have more than it has.
-    const MORE: i32 = 100;
-    const MOST: i32 = 1000;
+    /// What is added to the score by which the kernel chooses: this process counts as if it had a tenth of the memory
+    /// of the machine in addition (`proc_pid_oom_score_adj(5)`).
+    const RAISE: i32 = 100;
+    const MAX_SCORE: i32 = 1000;
     const FILE: &str = "/proc/self/oom_score_adj";
     let now = std::fs::read_to_string(FILE).ok().and_then(|text| text.trim().parse::<i32>().ok());
     if let Some(now) = now {
         // Without it the kernel chooses as it would anyway.
-        let _raised = std::fs::write(FILE, now.saturating_add(MORE).min(MOST).to_string());
+        let _raised = std::fs::write(FILE, now.saturating_add(RAISE).min(MAX_SCORE).to_string());
     }
 }
 
@@ -254,7 +255,7 @@ fn rules() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError>
     let thread = u64::from((libc::CLONE_THREAD | libc::CLONE_VM).unsigned_abs());
     let is_thread = SeccompCondition::new(0, Qword, SeccompCmpOp::MaskedEq(thread), thread)?;
     rules.insert(libc::SYS_clone, vec![SeccompRule::new(vec![is_thread])?]);
-    // To abort.
+    // Signals to its own threads, for `abort`.
     rules.insert(libc::SYS_tgkill, vec![SeccompRule::new(vec![is(0, Dword, own)?])?]);
     // To read its own limits, and to change none.
     rules.insert(libc::SYS_prlimit64, vec![SeccompRule::new(vec![is(0, Dword, 0)?, is(2, Qword, 0)?])?]);
@@ -271,7 +272,7 @@ fn rules() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError>
         .map(|command| SeccompRule::new(vec![is(1, Dword, u64::from(command.unsigned_abs()))?]));
     rules.insert(libc::SYS_fcntl, commands.collect::<Result<_, _>>()?);
     rules.extend(rules_of_memory()?);
-    // A negative number is the clock of another process, which would tell when it computes.
+    // A negative clock id is the CPU clock of another process, which would show when that one computes.
     let last = u64::from(libc::CLOCK_TAI.unsigned_abs());
     for call in [libc::SYS_clock_getres, libc::SYS_clock_gettime, libc::SYS_clock_nanosleep] {
         let is_of_the_system = SeccompCondition::new(0, Dword, SeccompCmpOp::Le, last)?;
@@ -283,10 +284,11 @@ fn rules() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError>
 /// The conditions for memory: all that a worker has is its own, and the kernel counts it while it is mapped.
 fn rules_of_memory() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
     use SeccompCmpArgLen::Dword;
-    /// Those that libc does not name: places that may not be touched, at the ends of stacks.
+    /// `MADV_GUARD_INSTALL` and `MADV_GUARD_REMOVE` of Linux 6.13, which libc does not define: guard pages at the ends
+    /// of stacks.
     const GUARD_INSTALL: i32 = 102;
     const GUARD_REMOVE: i32 = 103;
-    /// None that moves memory to where it is not counted, such as `MADV_PAGEOUT`, or shares it with other processes.
+    /// No advice that moves memory to where it is not counted, such as `MADV_PAGEOUT`, or that shares it with others.
     const ADVICE: &[i32] = &[
         libc::MADV_NORMAL,
         libc::MADV_RANDOM,
@@ -305,8 +307,8 @@ fn rules_of_memory() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::Bac
         GUARD_INSTALL,
         GUARD_REMOVE,
     ];
-    // Pages of a shared mapping stay when they are not mapped any more, and are nobody's then. Huge pages that the machine
-    // has set aside are not counted.
+    // Pages of a shared mapping can stay when they are not mapped any more, and then count for no process. Neither do
+    // huge pages that the machine has reserved.
     let kind = SeccompCmpOp::MaskedEq(u64::from((libc::MAP_TYPE | libc::MAP_HUGETLB).unsigned_abs()));
     let is_private = SeccompCondition::new(3, Dword, kind, u64::from(libc::MAP_PRIVATE.unsigned_abs()))?;
     let advice = ADVICE.iter().map(|advice| {

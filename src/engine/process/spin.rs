@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 /// at most twice what sleeping alone costs.
 const MAX_SPIN: Duration = Duration::from_micros(50);
 
-/// How long a wait spins for what the other side certainly sends soon, while no other run of the engine is in flight:
-/// the survey of a script of some 40 lines, what the executor makes of it, or the end of a short run.
-const MAX_CERTAIN: Duration = Duration::from_micros(1_000);
+/// How long a wait spins for a message that the other side certainly sends soon, while no other run of the engine is in
+/// flight: the survey of a script of some 40 lines, what the executor makes of it, or the end of a short run.
+const MAX_EXPECTED_SPIN: Duration = Duration::from_micros(1_000);
 
 /// Maximum number of waits that go to sleep at once after failures in a row.
 const MAX_SKIPPED: u32 = 256;
@@ -61,10 +61,10 @@ impl Spin {
         None
     }
 
-    /// The same for what certainly comes soon, whatever earlier waits have found. Both sides may be on one processor,
-    /// so it is yielded between two checks. If this thread runs again only after [`MAX_SPIN`], something else has used
-    /// the processor: the wait ends after one more check.
-    pub(super) fn find_certain<T>(&self, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    /// The same for a message that certainly comes soon, whatever earlier waits have found. Both sides may be on one
+    /// processor, so this thread yields between two checks. If it runs again only after [`MAX_SPIN`], something else
+    /// has used the processor: the wait ends after one more check.
+    pub(super) fn find_expected<T>(&self, mut look: impl FnMut() -> Option<T>) -> Option<T> {
         if !self.is_allowed {
             return None;
         }
@@ -76,7 +76,7 @@ impl Spin {
             }
             std::thread::yield_now();
             let now = Instant::now();
-            if now - began >= MAX_CERTAIN || now - before >= MAX_SPIN {
+            if now - began >= MAX_EXPECTED_SPIN || now - before >= MAX_SPIN {
                 return look();
             }
             before = now;

@@ -34,9 +34,9 @@ const MAPPED_ONCE: u64 = 1 << 56;
 /// Maximum number of pages of which the flags are read at once.
 const PAGES_AT_ONCE: usize = 8192;
 
-/// How a run uses a page.
+/// How runs use a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Use {
+enum PageUse {
     /// It is of a file, and only read.
     Read,
     Write,
@@ -46,7 +46,7 @@ enum Use {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Part {
     pages: Range<usize>,
-    usage: Use,
+    usage: PageUse,
 }
 
 /// The pages that runs use.
@@ -64,12 +64,13 @@ impl UsedPages {
         })
     }
 
-    /// Copies and maps these pages, in a process of the same parent.
-    pub(super) fn take(&self) {
+    /// Prefaults these pages: copies those that runs write, and maps those that they read. Called in a process that the
+    /// same parent has forked.
+    pub(super) fn prefault(&self) {
         for Part { pages, usage } in &self.0 {
             let advice = match usage {
-                Use::Read => Advice::LinuxPopulateRead,
-                Use::Write => Advice::LinuxPopulateWrite,
+                PageUse::Read => Advice::LinuxPopulateRead,
+                PageUse::Write => Advice::LinuxPopulateWrite,
             };
             #[expect(unsafe_code, reason = "no safe crate has this call for memory of others")]
             // SAFETY: it changes nothing that this process could see of its memory.
@@ -127,16 +128,16 @@ fn used_pages(mappings: &[Mapping]) -> io::Result<Vec<Part>> {
 }
 
 /// How this process has used a page. What it has neither copied nor mapped is mapped twice or not at all.
-fn usage(entry: u64) -> Option<Use> {
+fn usage(entry: u64) -> Option<PageUse> {
     match (entry & PRESENT != 0, entry & OF_FILE != 0, entry & MAPPED_ONCE != 0) {
-        (true, true, _) => Some(Use::Read),
-        (true, false, true) => Some(Use::Write),
+        (true, true, _) => Some(PageUse::Read),
+        (true, false, true) => Some(PageUse::Write),
         _ => None,
     }
 }
 
 /// Adds pages, to the last part where they continue it.
-fn add(parts: &mut Vec<Part>, pages: Range<usize>, usage: Use) {
+fn add(parts: &mut Vec<Part>, pages: Range<usize>, usage: PageUse) {
     match parts.last_mut() {
         Some(last) if last.pages.end == pages.start && last.usage == usage => last.pages.end = pages.end,
         _ => parts.push(Part { pages, usage }),
@@ -150,7 +151,7 @@ fn send(parts: &[Part], pipe: &mut PipeWriter) -> io::Result<()> {
     let mut bytes = Vec::with_capacity(parts.len() * PART_BYTES);
     for Part { pages, usage } in parts {
         bytes.extend(pages.start.to_ne_bytes());
-        bytes.extend((pages.end | usize::from(*usage == Use::Write)).to_ne_bytes());
+        bytes.extend((pages.end | usize::from(*usage == PageUse::Write)).to_ne_bytes());
     }
     pipe.write_all(&bytes)
 }
@@ -181,7 +182,7 @@ fn receive(mut pipe: PipeReader) -> io::Result<Vec<Part>> {
         let (addresses, _) = bytes.as_chunks::<{ size_of::<usize>() }>();
         let [start, end] = addresses else { return None };
         let (start, end) = (usize::from_ne_bytes(*start), usize::from_ne_bytes(*end));
-        let usage = if end & 1 == 1 { Use::Write } else { Use::Read };
+        let usage = if end & 1 == 1 { PageUse::Write } else { PageUse::Read };
         Some(Part { pages: start..end & !1, usage })
     };
     Ok(bytes.as_chunks::<PART_BYTES>().0.iter().filter_map(part).collect())

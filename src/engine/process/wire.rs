@@ -30,14 +30,12 @@ pub(crate) const PROTOCOL: u32 = 7;
 /// Bytes of a message beside the text that a limit bounds: numbers, names, the parts of an error.
 const OVERHEAD: usize = 256 * 1024;
 
-/// Bytes that a message may always have, whatever the run's limits are: for a query, or an error
-/// with its stack.
-const LEAST: usize = 16 << 20;
-
 /// Maximum bytes of the messages of a run, in both directions.
 pub(crate) fn message_bytes(limits: &Limits) -> usize {
-    let most = [limits.argument_bytes, limits.result_bytes, limits.output_bytes, LEAST];
-    most.into_iter().max().unwrap_or(LEAST).saturating_add(OVERHEAD)
+    /// Bytes that a message may always have, whatever the run's limits are: for a query, or an error with its stack.
+    const MIN: usize = 16 << 20;
+    let longest = limits.argument_bytes.max(limits.result_bytes).max(limits.output_bytes);
+    longest.max(MIN).saturating_add(OVERHEAD)
 }
 
 /// Maximum bytes of the message that begins a run. Sources are small; an input can have any size.
@@ -428,9 +426,9 @@ impl Done {
         Self { outcome, memory_bytes: memory_bytes as u64, fuel }
     }
 
-    /// The outcome, after its checks by the executor. `given` are the codes with which calls of the
+    /// The outcome, after its checks by the executor. `failure_codes` are those with which calls of the
     /// run have failed.
-    pub(crate) fn outcome(self, limits: &Limits, given: &[ToolErrorCode]) -> Result<Outcome, String> {
+    pub(crate) fn outcome(self, limits: &Limits, failure_codes: &[ToolErrorCode]) -> Result<Outcome, String> {
         let error = match self.outcome {
             Ok(text) if text.len() > limits.result_bytes => {
                 return Err(format!("its value has {} bytes, more than a script may return", text.len()));
@@ -442,12 +440,15 @@ impl Done {
             Err(error) => error,
         };
         let code = WORKER_CODES.into_iter().find(|code| code.as_str() == error.code);
-        let tool_code =
-            error.tool_code.as_deref().and_then(ToolErrorCode::from_name).filter(|code| given.contains(code));
+        let tool_code = error
+            .tool_code
+            .as_deref()
+            .and_then(ToolErrorCode::from_name)
+            .filter(|code| failure_codes.contains(code));
         let code = code.unwrap_or_default();
         // Only the executor can say that the run has exceeded its number of calls.
-        let is_made_up =
-            code == ErrorCode::MaxToolCallsExceeded && !given.contains(&ToolErrorCode::MaxToolCallsExceeded);
+        let is_made_up = code == ErrorCode::MaxToolCallsExceeded
+            && !failure_codes.contains(&ToolErrorCode::MaxToolCallsExceeded);
         let code = if is_made_up { ErrorCode::RuntimeError } else { code };
         Ok(Outcome::Failed(ScriptError {
             name: error.name.map(|name| preview(&name, MAX_SAID)),

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+use tokio::runtime::Runtime;
 
 use self::drive::drive;
 use super::connection::{Connection, OVER_MEMORY, end_process, end_process_with};
@@ -76,8 +77,8 @@ impl Watch {
     }
 }
 
-/// A worker that has the first message of its executor, and no engine yet.
-pub(crate) struct Newborn {
+/// A worker or a fork server that has the first message of its executor, and no engine yet.
+pub(crate) struct StartingProcess {
     connection: Arc<Connection>,
     confinement: Confinement,
     hello: Hello,
@@ -85,27 +86,27 @@ pub(crate) struct Newborn {
 
 /// Starts a worker, or a fork server. `socket` is the connection to the executor. `closed` says whether inherited
 /// descriptors could be closed.
-pub(crate) fn begin(socket: OwnedFd, closed: io::Result<()>) -> Newborn {
+pub(crate) fn begin(socket: OwnedFd, closed: io::Result<()>) -> StartingProcess {
     let mut confinement = Confinement::default();
     confinement.record("no inherited descriptors", closed.map_err(|error| error.to_string()));
-    let newborn = Newborn::new(socket, confinement);
-    if newborn.hello.protocol != PROTOCOL {
-        let theirs = newborn.hello.protocol;
-        newborn
+    let starting = StartingProcess::new(socket, confinement);
+    if starting.hello.protocol != PROTOCOL {
+        let theirs = starting.hello.protocol;
+        starting
             .fail(&format!("its program is another version: messages {PROTOCOL}, the executor has {theirs}"));
     }
-    newborn
+    starting
 }
 
-impl Newborn {
+impl StartingProcess {
     /// Reads the first message.
     fn new(socket: OwnedFd, mut confinement: Confinement) -> Self {
         sandbox::end_with_parent(&mut confinement);
         let connection = Arc::new(Connection::new(socket));
         let ToWorker::Hello(hello) = connection.await_order() else { end_process() };
-        let newborn = Self { connection, confinement, hello };
-        newborn.end_if_orphan();
-        newborn
+        let starting = Self { connection, confinement, hello };
+        starting.end_if_orphan();
+        starting
     }
 
     /// The parent may have ended before the kernel was asked to kill this process with it.
@@ -160,15 +161,15 @@ impl Newborn {
 }
 
 /// Makes an instance, and forks workers that have it. The first thread has nothing else to do.
-fn fork_workers<E: Engine>(engine: &Arc<E>, mut newborn: Newborn, processors: usize) -> ! {
-    sandbox::map_users(&newborn.confinement);
+fn fork_workers<E: Engine>(engine: &Arc<E>, mut starting: StartingProcess, processors: usize) -> ! {
+    sandbox::map_users(&starting.confinement);
     // A change of credentials, such as that of `leave_network`, may clear it.
-    sandbox::end_with_parent(&mut newborn.confinement);
-    newborn.end_if_orphan();
+    sandbox::end_with_parent(&mut starting.confinement);
+    starting.end_if_orphan();
     close_stdin();
     let shared = Arc::clone(engine);
-    let is_python = newborn.is_python();
-    let Newborn { connection, confinement, .. } = newborn;
+    let is_python = starting.is_python();
+    let StartingProcess { connection, confinement, .. } = starting;
     let executor = connection.clone_socket();
     let task = move || {
         // V8 keeps the runtime of the thread that makes an isolate, for tasks that can be left undone, such as
@@ -212,20 +213,20 @@ fn begin_forked<E: Engine>(
     if rustix::process::setpgid(None, None).is_err() {
         end_process();
     }
-    let mut newborn = Newborn::new(socket, confinement);
+    let mut starting = StartingProcess::new(socket, confinement);
     // After the first message: the process is in its control group then, which counts this memory.
-    used.take();
+    used.prefault();
     engine.begin_forked();
-    sandbox::begin_forked(&mut newborn.confinement);
-    sandbox::close_files(&mut newborn.confinement);
-    newborn.end_if_orphan();
-    let confinement = std::mem::take(&mut newborn.confinement);
-    let worker = Worker::new(engine, &newborn, processors);
+    sandbox::begin_forked(&mut starting.confinement);
+    sandbox::close_files(&mut starting.confinement);
+    starting.end_if_orphan();
+    let confinement = std::mem::take(&mut starting.confinement);
+    let worker = Worker::new(engine, &starting, processors);
     let (connection, watch) = (Arc::clone(&worker.connection), Arc::clone(&worker.watch));
     let engine = Arc::clone(engine);
     let watchdog = std::thread::Builder::new().name("cx-watchdog".to_owned());
     if let Err(error) = watchdog.spawn(move || keep_watch(&*engine, &connection, &watch)) {
-        newborn.fail(&format!("a thread that watches scripts: {error}"));
+        starting.fail(&format!("a thread that watches scripts: {error}"));
     }
     worker.work(confinement, Some(instance))
 }
@@ -240,10 +241,23 @@ fn close_stdin() {
     }
 }
 
+/// Tells the executor why this process cannot serve it, as the rest of a sentence, and ends.
 fn fail(connection: &Connection, problem: String) -> ! {
     let _sent = connection.send(&FromWorker::Failed(problem));
     connection.flush();
     end_process()
+}
+
+/// Registers the connection with the runtime, which then says when it can be read.
+fn register(runtime: &Runtime, connection: &Arc<Connection>) -> AsyncFd<Arc<Connection>> {
+    let _entered = runtime.enter();
+    #[expect(unsafe_code, reason = "tokio cannot know that the descriptor stays open")]
+    // SAFETY: the connection owns its descriptor until it is dropped, and never gives it away.
+    let registered = unsafe { AsyncFd::register_with_interest(Arc::clone(connection), Interest::READABLE) };
+    match registered {
+        Ok(readiness) => readiness,
+        Err(error) => fail(connection, format!("the connection: {error}")),
+    }
 }
 
 /// The watchdog: stops runs that exceed a limit, and ends a process whose run does not end by itself.
@@ -280,6 +294,7 @@ fn keep_watch<E: Engine>(engine: &E, connection: &Connection, watch: &Watch) -> 
     }
 }
 
+/// A process that serves runs, with all that it needs for each.
 struct Worker<E> {
     engine: Arc<E>,
     connection: Arc<Connection>,
@@ -290,13 +305,13 @@ struct Worker<E> {
 }
 
 impl<E: Engine> Worker<E> {
-    fn new(engine: &Arc<E>, newborn: &Newborn, processors: usize) -> Self {
+    fn new(engine: &Arc<E>, starting: &StartingProcess, processors: usize) -> Self {
         Self {
             engine: Arc::clone(engine),
-            connection: Arc::clone(&newborn.connection),
+            connection: Arc::clone(&starting.connection),
             watch: Arc::default(),
-            is_python: newborn.hello.is_python,
-            requires_sandbox: newborn.hello.requires_sandbox,
+            is_python: starting.hello.is_python,
+            requires_sandbox: starting.hello.requires_sandbox,
             processors,
         }
     }
@@ -308,18 +323,7 @@ impl<E: Engine> Worker<E> {
             Ok(runtime) => runtime,
             Err(error) => fail(connection, format!("a runtime: {error}")),
         };
-        let readiness = {
-            let _entered = runtime.enter();
-            #[expect(unsafe_code, reason = "tokio cannot know that the descriptor stays open")]
-            // SAFETY: the connection owns its descriptor until it is dropped, and never gives it away.
-            unsafe {
-                AsyncFd::register_with_interest(Arc::clone(connection), Interest::READABLE)
-            }
-        };
-        let readiness = match readiness {
-            Ok(readiness) => readiness,
-            Err(error) => fail(connection, format!("the connection: {error}")),
-        };
+        let readiness = register(&runtime, connection);
         let mut is_first = true;
         loop {
             let made = runtime.block_on(async {
@@ -331,12 +335,7 @@ impl<E: Engine> Worker<E> {
                 Err(problem) => fail(connection, problem),
             };
             if std::mem::take(&mut is_first) {
-                sandbox::filter_calls(&mut confinement, self.processors);
-                // The worker checks this itself, because the executor may be on another machine.
-                if self.requires_sandbox && !confinement.missing.is_empty() {
-                    let missing = confinement.missing.join(", ");
-                    fail(connection, format!("this machine lacks what confines it: {missing}"));
-                }
+                self.complete_sandbox(&mut confinement);
             }
             let ready = FromWorker::Ready {
                 protocol: PROTOCOL,
@@ -368,15 +367,7 @@ impl<E: Engine> Worker<E> {
                 self.perform(&host, &mut instance, &source, &start),
             ));
             *self.watch.run.lock() = None;
-            let done = Done::from_outcome(outcome, instance.memory_bytes(), instance.fuel_used());
-            if let Err(error) = connection.leave(&FromWorker::Done(done)) {
-                let error = ScriptError::new(ErrorCode::ResultTooLarge, error.to_string());
-                let done =
-                    Done::from_outcome(Outcome::Failed(error), instance.memory_bytes(), instance.fuel_used());
-                if connection.leave(&FromWorker::Done(done)).is_err() {
-                    end_process();
-                }
-            }
+            self.report_end(outcome, &instance);
             if start.is_last {
                 // To drop the instance and to make another one would compete with what sends the result.
                 let _never = connection.await_order();
@@ -391,6 +382,30 @@ impl<E: Engine> Worker<E> {
         }
     }
 
+    /// Completes the sandbox, after the engine has started. Ends the process if it has to be complete and is not: the
+    /// worker checks this itself, because the executor may be on another machine.
+    fn complete_sandbox(&self, confinement: &mut Confinement) {
+        sandbox::filter_calls(confinement, self.processors);
+        if self.requires_sandbox && !confinement.missing.is_empty() {
+            let missing = confinement.missing.join(", ");
+            fail(&self.connection, format!("this machine lacks what confines it: {missing}"));
+        }
+    }
+
+    /// Reports the end of a run. A value that is too long for a message is replaced by an error.
+    fn report_end(&self, outcome: Outcome, instance: &E::Instance) {
+        let done = |outcome| {
+            FromWorker::Done(Done::from_outcome(outcome, instance.memory_bytes(), instance.fuel_used()))
+        };
+        if let Err(error) = self.connection.leave(&done(outcome)) {
+            let error = ScriptError::new(ErrorCode::ResultTooLarge, error.to_string());
+            if self.connection.leave(&done(Outcome::Failed(error))).is_err() {
+                end_process();
+            }
+        }
+    }
+
+    /// Surveys a script, and executes it when the executor says so.
     async fn perform(
         &self,
         host: &Arc<dyn RunHost>,

@@ -8,11 +8,11 @@
 mod child;
 mod end;
 mod forking;
-mod keeper;
 mod launch;
 mod options;
 mod start;
 mod state;
+mod supervisor;
 
 use std::io;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 pub(super) use self::end::Killer;
-use self::keeper::Keeper;
 pub(crate) use self::options::{WorkerOptions, WorkerProgram};
 pub(super) use self::state::SLACK_BYTES;
 use self::state::Shared;
 pub(crate) use self::state::{Tenant, WorkerProcess};
+use self::supervisor::Supervisor;
 
 /// How long the start of a worker in place of one that a run has just got waits: to start a process takes as much of
 /// the processors as many short runs, most of which have ended by then.
@@ -64,8 +64,8 @@ impl Workers {
     pub(crate) fn new(options: WorkerOptions) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         shared.state.lock().has_thread = true;
-        let keeper = Keeper::new(options.clone(), Arc::clone(&shared));
-        std::thread::Builder::new().name("cx-workers".to_owned()).spawn(move || keeper.work())?;
+        let supervisor = Supervisor::new(options.clone(), Arc::clone(&shared));
+        std::thread::Builder::new().name("cx-workers".to_owned()).spawn(move || supervisor.work())?;
         Ok(Self { options, shared, runs: Arc::default() })
     }
 
@@ -165,8 +165,8 @@ impl Workers {
         if self.options.program.stands_in {
             return state.fresh.len() >= self.options.spare || state.failures > 0 || state.is_closed;
         }
-        let spoken = state.fresh.iter().filter(|worker| worker.has_spoken()).count();
-        spoken >= self.options.spare || state.failures > 0 || state.is_closed
+        let warm = state.fresh.iter().filter(|worker| worker.has_sent_first_message()).count();
+        warm >= self.options.spare || state.failures > 0 || state.is_closed
     }
 }
 

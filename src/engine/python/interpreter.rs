@@ -26,14 +26,14 @@ use crate::run::result::{ErrorCode, Outcome, ScriptError};
 use crate::run::time_zone::TimeZone;
 use crate::tools::names::python_name;
 
-/// The version of CPython in the component, which only a script in it could find out.
+/// The version of CPython in the component. It is a constant because only a script could ask for it.
 pub(crate) const PYTHON_VERSION: &str = "3.14.0";
 
 /// The version of wasmtime in the lock file, because wasmtime does not export its own. An embedder may have another
 /// patch release.
 pub(crate) const WASMTIME_VERSION: &str = "48.0.8";
 
-/// CPython and the guest half of the host interface, as built by `python-wasm/build.sh`.
+/// CPython, and the guest's side of the host interface, as built by `python-wasm/build.sh`.
 const COMPONENT: Source<'static> = Source {
     compressed: cx_python_component::COMPRESSED,
     sha256: cx_python_component::SHA256,
@@ -113,7 +113,7 @@ impl Engine for Interpreters {
             }
             None => Ok(UpdateDeadline::Continue(1)),
         });
-        // Weak, because the order to stop owns this function.
+        // Weak, because the stop order owns this function.
         let (memory, order) = (store.data().memory.shared(), Arc::downgrade(&stop));
         stop.attach_measure(move |limit| {
             if memory.lower_limit(limit)
@@ -167,11 +167,11 @@ impl Engine for Interpreters {
     }
 }
 
-/// What a script calls that something else than this engine executes.
+/// Finds what a script calls without an interpreter, for a script that is executed elsewhere.
 ///
 /// # Errors
 ///
-/// The run's error, for a source that this engine would not run either.
+/// The run's error, for a source that is too large.
 pub(crate) fn read(host: &dyn RunHost, source: &str) -> Result<Survey, Box<Unprepared>> {
     report::check_size(source, host.limits().source_bytes)
         .map_err(|error| Box::<Unprepared>::from(*error))?;

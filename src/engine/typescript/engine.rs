@@ -73,7 +73,8 @@ fn prepare(host: &dyn RunHost, source: &str) -> Result<Transpiled, Box<Unprepare
     })
 }
 
-/// What a script calls that something else than V8 executes. Needs the stack of this engine's threads.
+/// Finds what a script calls without V8, for a script that is executed elsewhere. Needs as much stack as the threads of
+/// this engine have.
 ///
 /// # Errors
 ///

@@ -32,7 +32,7 @@ fn v_362_one_probe_at_a_time() {
             model::thread(&format!("caller-{number}"), move || {
                 for _ in 0..3 {
                     let Ok(permit) = breaker.enter(time()) else { continue };
-                    assert_eq!(probes.fetch_add(1, Ordering::Relaxed), 0, "another probe is on its way");
+                    assert_eq!(probes.fetch_add(1, Ordering::Relaxed), 0, "another probe is in flight");
                     yield_now();
                     probes.fetch_sub(1, Ordering::Relaxed);
                     match any(3) {
@@ -75,11 +75,11 @@ fn v_362_no_schedule_leaves_it_open_for_ever() {
             });
         }
         join_others();
-        assert_ne!(breaker.phase(), Phase::HalfOpen, "no probe is on its way");
+        assert_ne!(breaker.phase(), Phase::HalfOpen, "no probe is in flight");
         advance(OPEN_TIME);
-        breaker.enter(time()).expect("a probe may permit").record(CallOutcome::Healthy, time());
+        breaker.enter(time()).expect("a probe is admitted").record(CallOutcome::Healthy, time());
         assert_eq!(breaker.phase(), Phase::Closed { failures: 0 });
         let (one, other) = (breaker.enter(time()), breaker.enter(time()));
-        assert!(one.is_ok() && other.is_ok(), "closed, it lets all through");
+        assert!(one.is_ok() && other.is_ok(), "a closed circuit admits every call");
     });
 }

@@ -57,7 +57,7 @@ pub enum AuthError {
     #[error("signing in to server `{0}` was not finished within 5 minutes")]
     Elapsed(String),
     /// The tokens could not be written or removed.
-    #[error("the tokens of server `{server}` cannot be stored: {problem}")]
+    #[error("the tokens of server `{server}` cannot be written or removed: {problem}")]
     Storage {
         /// The server's name.
         server: String,

@@ -34,6 +34,7 @@ mod discovery;
 mod dpop;
 mod enterprise;
 mod hostile;
+mod token_store;
 mod useless;
 
 /// The state and the behavior of the authorization server.

@@ -33,8 +33,7 @@ const VERSION: u32 = 2;
 /// user, who is absent during a run; a machine without a session bus may wait for one.
 const KEYRING_TIME: Duration = Duration::from_secs(3);
 
-/// Set when the keyring did not answer. It is not asked again, because each question costs a
-/// thread.
+/// Set when the system's keyring did not answer. It is not asked again, because each question costs a thread.
 static NO_KEYRING: AtomicBool = AtomicBool::new(false);
 
 /// Maximum time for discovery and one token request. Each of its HTTP exchanges has a shorter
@@ -53,7 +52,44 @@ pub(crate) struct TokenStore {
     identity: String,
     directory: PathBuf,
     files: Store,
-    uses_keyring: bool,
+    /// Where tokens are stored if it takes them; else they are in a file.
+    keyring: Option<Keyring>,
+}
+
+/// A keyring, whose functions may block for a long time.
+pub(super) struct Keyring {
+    pub(super) open: OpenEntry,
+    /// Set when it did not answer, or there is none.
+    pub(super) does_not_answer: &'static AtomicBool,
+}
+
+/// Opens the entry of a server's identity.
+type OpenEntry = Arc<dyn Fn(&str) -> keyring::Result<Box<dyn KeyringEntry>> + Send + Sync>;
+
+/// An entry of a keyring.
+pub(super) trait KeyringEntry {
+    fn read(&self) -> keyring::Result<String>;
+    fn write(&self, text: &str) -> keyring::Result<()>;
+    fn remove(&self) -> keyring::Result<()>;
+}
+
+impl KeyringEntry for keyring::Entry {
+    fn read(&self) -> keyring::Result<String> {
+        self.get_password()
+    }
+
+    fn write(&self, text: &str) -> keyring::Result<()> {
+        self.set_password(text)
+    }
+
+    fn remove(&self) -> keyring::Result<()> {
+        self.delete_credential()
+    }
+}
+
+/// Opens an entry of the system's keyring.
+fn system_entry(identity: &str) -> keyring::Result<Box<dyn KeyringEntry>> {
+    Ok(Box::new(keyring::Entry::new(SERVICE, identity)?))
 }
 
 /// The stored tokens, and the authorization server that may renew them.
@@ -130,14 +166,20 @@ pub(crate) fn unusable(credentials: &StoredCredentials, has_key: bool) -> Option
 
 impl TokenStore {
     pub(crate) fn new(identity: String, directory: &Path) -> Self {
+        let keyring = Keyring { open: Arc::new(system_entry), does_not_answer: &NO_KEYRING };
+        Self::with_keyring(identity, directory, Some(keyring))
+    }
+
+    /// A store that uses this keyring, or files only.
+    pub(super) fn with_keyring(identity: String, directory: &Path, keyring: Option<Keyring>) -> Self {
         let directory = directory.join("tokens");
-        Self { identity, files: Store::new(directory.clone()), directory, uses_keyring: true }
+        Self { identity, files: Store::new(directory.clone()), directory, keyring }
     }
 
     /// A store that does not use the machine's keyring.
     #[cfg(test)]
     pub(crate) fn in_files(identity: String, directory: &Path) -> Self {
-        Self { uses_keyring: false, ..Self::new(identity, directory) }
+        Self::with_keyring(identity, directory, None)
     }
 
     /// Whether there is a file, valid or not.
@@ -148,29 +190,25 @@ impl TokenStore {
     /// Loads the stored sign-in. If it cannot be parsed it counts as absent, and the user signs in
     /// again.
     pub(crate) async fn load(&self) -> Option<StoredSignIn> {
-        let text = self.keyring(|entry| match entry.get_password() {
+        // There is a file only if the keyring has not taken the last tokens: those that it has are older.
+        match self.files.read(&self.identity, VERSION) {
+            Ok(Some(stored)) => return Some(stored),
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "stored tokens cannot be read"),
+        }
+        let text = self.keyring(|entry| match entry.read() {
             Ok(text) => Ok(Some(text)),
             Err(keyring::Error::NoEntry) => Ok(None),
             Err(error) => Err(error),
         });
-        if let Some(Some(text)) = text.await
-            && let Ok(stored) = serde_json::from_str(&text)
-        {
-            return Some(stored);
-        }
-        match self.files.read(&self.identity, VERSION) {
-            Ok(stored) => stored,
-            Err(error) => {
-                tracing::warn!(%error, "stored tokens cannot be read");
-                None
-            }
-        }
+        let text = text.await.ok().flatten().flatten()?;
+        serde_json::from_str(&text).ok()
     }
 
     pub(crate) async fn save(&self, stored: StoredSignIn) -> Result<(), RmcpError> {
         let failed = |error: String| RmcpError::CredentialStoreError(error);
         let text = serde_json::to_string(&stored).map_err(|error| failed(error.to_string()))?;
-        if self.keyring(move |entry| entry.set_password(&text)).await.is_some() {
+        if let Ok(Some(())) = self.keyring(move |entry| entry.write(&text)).await {
             // Removes a file that was written when there was no keyring, because it is outdated.
             return self.files.remove(&self.identity).map_err(|error| failed(error.to_string()));
         }
@@ -179,13 +217,20 @@ impl TokenStore {
             .map_err(|error| failed(error.to_string()))
     }
 
+    /// Removes the tokens.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be removed, or the keyring refuses, such as when it is locked: tokens may be left there.
     pub(crate) async fn clear(&self) -> Result<(), RmcpError> {
-        let cleared = self.keyring(|entry| match entry.delete_credential() {
+        let removed = self.keyring(|entry| match entry.remove() {
             Ok(()) | Err(keyring::Error::NoEntry) => Ok(()),
             Err(error) => Err(error),
         });
-        let _or_there_is_none = cleared.await;
-        self.files.remove(&self.identity).map_err(|error| RmcpError::CredentialStoreError(error.to_string()))
+        let removed = removed.await;
+        let failed = |problem: String| RmcpError::CredentialStoreError(problem);
+        self.files.remove(&self.identity).map_err(|error| failed(error.to_string()))?;
+        removed.map(drop).map_err(|error| failed(format!("the keyring does not remove them: {error}")))
     }
 
     /// Waits until no other process renews, replaces or removes these tokens.
@@ -217,37 +262,46 @@ impl TokenStore {
         }
     }
 
-    /// Asks the keyring; `None` if there is no keyring that answers.
+    /// Asks the keyring. `None` if there is none, or if it did not answer an earlier question.
+    ///
+    /// # Errors
+    ///
+    /// If it refuses, such as when it is locked, or does not answer.
     async fn keyring<T: Send + 'static>(
         &self,
-        ask: impl FnOnce(&keyring::Entry) -> keyring::Result<T> + Send + 'static,
-    ) -> Option<T> {
-        if !self.uses_keyring || NO_KEYRING.load(Ordering::Relaxed) {
-            return None;
+        ask: impl FnOnce(&dyn KeyringEntry) -> keyring::Result<T> + Send + 'static,
+    ) -> keyring::Result<Option<T>> {
+        let Some(Keyring { open, does_not_answer }) = &self.keyring else { return Ok(None) };
+        if does_not_answer.load(Ordering::Relaxed) {
+            return Ok(None);
         }
-        let identity = self.identity.clone();
+        let (open, identity) = (Arc::clone(open), self.identity.clone());
         let (answer, answered) = oneshot::channel();
         // A thread of its own: a runtime that shuts down waits for its blocking threads, and this
         // one may wait for a bus forever.
         let asked = std::thread::Builder::new().name("cx-keyring".to_owned()).spawn(move || {
-            let result = keyring::Entry::new(SERVICE, &identity).and_then(|entry| ask(&entry));
+            let result = open(&identity).and_then(|entry| ask(&*entry));
             let _receiver_gone = answer.send(result);
         });
         let result = match asked {
             Ok(_detached) => timeout(KEYRING_TIME, answered).await,
-            Err(_) => return None,
+            Err(error) => return Err(keyring::Error::NoStorageAccess(error.into())),
         };
         match result {
-            Ok(Ok(Ok(value))) => Some(value),
+            Ok(Ok(Ok(value))) => Ok(Some(value)),
+            Ok(Ok(Err(keyring::Error::NoDefaultStore))) => {
+                does_not_answer.store(true, Ordering::Relaxed);
+                tracing::debug!("there is no keyring; tokens are kept in a file");
+                Ok(None)
+            }
             Ok(Ok(Err(error))) => {
-                tracing::debug!(%error, "the keyring cannot be used; tokens are kept in a file");
-                NO_KEYRING.store(matches!(error, keyring::Error::NoDefaultStore), Ordering::Relaxed);
-                None
+                tracing::debug!(%error, "the keyring refuses; tokens are kept in a file");
+                Err(error)
             }
             Ok(Err(_)) | Err(_) => {
-                NO_KEYRING.store(true, Ordering::Relaxed);
+                does_not_answer.store(true, Ordering::Relaxed);
                 tracing::warn!("the keyring does not answer; tokens are kept in a file");
-                None
+                Err(keyring::Error::NoStorageAccess("it does not answer".into()))
             }
         }
     }

@@ -87,7 +87,8 @@ impl Appender {
     ///
     /// # Errors
     ///
-    /// If the files cannot be written.
+    /// If the lines cannot be written. Once they are, a checkpoint that cannot be replaced and a file that cannot be
+    /// removed are only logged: the lines are not lost.
     pub(super) fn append(&mut self, records: &Records, writer: &str) -> io::Result<()> {
         let options = self.options.clone();
         let locked = Locked::new(&options.directory)?;
@@ -112,9 +113,10 @@ impl Appender {
         }
         let (mut text, mut line) = (std::mem::take(&mut self.text), Vec::new());
         text.clear();
+        let interval = u64::from(options.checkpoint_lines.max(1));
         for record in own.texts().chain(records.texts()) {
             head.add(record, &mut text, &mut line);
-            if head.sequence.is_multiple_of(u64::from(options.checkpoint_lines.max(1))) {
+            if head.sequence.is_multiple_of(interval) {
                 let mut checkpoint = Records::default();
                 checkpoint.push(&stamped("checkpoint", writer, vec![("note", self.sign(&head).into())]));
                 for record in checkpoint.texts() {
@@ -139,16 +141,17 @@ impl Appender {
         }
         // Only after the line that says so is written.
         for file in expired {
-            locked.directory.remove(&file)?;
+            if let Err(error) = locked.directory.remove(&file) {
+                tracing::warn!(%error, file, "a file of the audit trail that is too old is not removed");
+            }
         }
-        let crossed = self.head.as_ref().is_none_or(|before| {
-            let lines = u64::from(options.checkpoint_lines.max(1));
-            before.sequence / lines != head.sequence / lines
-        });
+        let crossed =
+            self.head.as_ref().is_none_or(|before| before.sequence / interval != head.sequence / interval);
         self.is_unsigned = true;
         self.head = Some(head);
-        if crossed {
-            self.replace_checkpoint(&locked)?;
+        if crossed && let Err(error) = self.replace_checkpoint(&locked) {
+            // It is tried again in the next pause.
+            tracing::debug!(%error, "the audit trail is not signed");
         }
         Ok(())
     }

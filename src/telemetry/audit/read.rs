@@ -58,13 +58,30 @@ impl AuditLine {
 #[derive(Debug)]
 pub struct AuditReader {
     directory: PathBuf,
-    /// The current file, the number of lines read of it, and the offset of the next one.
-    current: Option<(String, BufReader<File>, u64, u64)>,
+    current: Option<CurrentFile>,
     /// The first file to read, if not the oldest.
     first: Option<String>,
     /// The names of the next files. The directory is listed again when they have been read: a listing for each file
     /// would take quadratic time.
     next: VecDeque<String>,
+}
+
+/// The file from which lines are read now.
+#[derive(Debug)]
+struct CurrentFile {
+    name: String,
+    reader: BufReader<File>,
+    /// Number of lines that were read of it.
+    lines: u64,
+    /// The offset of the next line.
+    offset: u64,
+}
+
+impl CurrentFile {
+    /// A file of which nothing was read. Its first line begins at this offset.
+    fn new(name: String, file: File, offset: u64) -> Self {
+        Self { name, reader: BufReader::new(file), lines: 0, offset }
+    }
 }
 
 impl AuditReader {
@@ -108,7 +125,7 @@ impl AuditReader {
         }
         let Some((name, begins)) = first else { return Ok(Self::new(directory)) };
         let file = open(&directory.join(&name))?;
-        Ok(Self { current: Some((name, BufReader::new(file), 0, begins)), ..Self::new(directory) })
+        Ok(Self { current: Some(CurrentFile::new(name, file, begins)), ..Self::new(directory) })
     }
 
     /// The next line, or `None` if there is none now. An incomplete line is returned only if `incomplete` is set;
@@ -145,7 +162,7 @@ impl AuditReader {
             has_next = false;
             let path = self.directory.join(&name);
             match open(&path) {
-                Ok(file) => self.current = Some((name, BufReader::new(file), 0, 0)),
+                Ok(file) => self.current = Some(CurrentFile::new(name, file, 0)),
                 // Removed since the directory was listed, because it is too old.
                 Err(error) if is_removed(&error, &path) => {}
                 Err(error) => return Err(error),
@@ -155,7 +172,7 @@ impl AuditReader {
 
     /// The next line of the current file.
     fn line_of_current(&mut self, incomplete: bool) -> io::Result<Option<AuditLine>> {
-        let Some((name, reader, number, offset)) = &mut self.current else { return Ok(None) };
+        let Some(CurrentFile { name, reader, lines, offset }) = &mut self.current else { return Ok(None) };
         let mut bytes = Vec::new();
         // A whole line stays as it is. What was read of an incomplete one may have been set aside since.
         if !reader.buffer().contains(&b'\n') {
@@ -173,7 +190,7 @@ impl AuditReader {
             return Ok(None);
         }
         bytes.truncate(bytes.len() - usize::from(has_end));
-        *number += 1;
+        *lines += 1;
         *offset += read as u64;
         if is_too_long {
             let rest = reader.by_ref().take(MAX_REST_BYTES).skip_until(b'\n')? as u64;
@@ -183,14 +200,14 @@ impl AuditReader {
         // A trail may be another's: a line as a tree can take ninety times as much.
         let is_small = !is_too_long && json::check(&text, json::budget(text.len())).is_ok();
         let fields = is_small.then(|| serde_json::from_slice(&bytes).ok()).flatten();
-        let (file, number) = (name.clone(), *number);
+        let (file, number) = (name.clone(), *lines);
         Ok(Some(AuditLine { file, number, text, fields, is_complete: has_end || is_too_long }))
     }
 
     /// Whether there is a file after the current one, or a first one. Its name is the first of `next`.
     fn has_next_file(&mut self) -> io::Result<bool> {
         if self.next.is_empty() {
-            let current = self.current.as_ref().map(|(name, ..)| name.as_str());
+            let current = self.current.as_ref().map(|current| current.name.as_str());
             let is_next = |name: &String| match current {
                 Some(current) => name.as_str() > current,
                 None => self.first.as_ref().is_none_or(|first| name >= first),

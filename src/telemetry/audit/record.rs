@@ -1,11 +1,14 @@
 //! Events that wait to be written, and their conversion to lines.
 
+mod content;
+
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use futures::channel::oneshot;
 use serde_json::{Value, json};
 
+use self::content::content_of;
 use super::canonical;
 use crate::durations::{microseconds, milliseconds};
 use crate::json::Json;
@@ -40,13 +43,13 @@ pub(super) struct Entry {
     pub(super) at: SystemTime,
     /// The run, and how long it had been running.
     pub(super) run: Option<(Arc<ObservedRun>, Duration)>,
-    pub(super) what: What,
+    pub(super) content: EventContent,
     /// Receives whether the line was written.
     pub(super) acknowledge: Option<oneshot::Sender<bool>>,
 }
 
-/// The content of an event.
-pub(super) enum What {
+/// The content of an event, from which its line is made.
+pub(super) enum EventContent {
     RunStarted {
         source: String,
         limits: Box<Limits>,
@@ -141,13 +144,23 @@ pub(super) enum Text {
 impl Entry {
     /// An event that belongs to no run.
     pub(super) fn new(name: &'static str, fields: Fields) -> Self {
-        Self { at: SystemTime::now(), run: None, what: What::Fields(name, fields), acknowledge: None }
+        Self {
+            at: SystemTime::now(),
+            run: None,
+            content: EventContent::Fields(name, fields),
+            acknowledge: None,
+        }
     }
 
     /// An event of a run.
     pub(super) fn of_run(run: &Arc<ObservedRun>, event: &RunEvent<'_>) -> Self {
         let at = SystemTime::now();
-        Self { at, run: Some((Arc::clone(run), run.started.elapsed())), what: what(event), acknowledge: None }
+        Self {
+            at,
+            run: Some((Arc::clone(run), run.started.elapsed())),
+            content: content_of(event),
+            acknowledge: None,
+        }
     }
 
     /// An event of tool definitions.
@@ -210,21 +223,21 @@ impl Entry {
 
     /// Bytes that it holds in addition to its own size.
     pub(super) fn bytes(&self) -> usize {
-        match &self.what {
-            What::RunStarted { source, .. } => source.len(),
-            What::CallSent { names, arguments, .. } => names.text.len() + arguments.len(),
-            What::CallEnded { names, result, .. } => {
+        match &self.content {
+            EventContent::RunStarted { source, .. } => source.len(),
+            EventContent::CallSent { names, arguments, .. } => names.text.len() + arguments.len(),
+            EventContent::CallEnded { names, result, .. } => {
                 names.text.len() + result.as_ref().map_or(0, |result| result.text().len())
             }
-            What::RunEnded { .. } | What::Fields(..) => 0,
-            What::Texts(_, _, texts) => texts.iter().map(|(_, text)| text.text().len()).sum(),
+            EventContent::RunEnded { .. } | EventContent::Fields(..) => 0,
+            EventContent::Texts(_, _, texts) => texts.iter().map(|(_, text)| text.text().len()).sum(),
         }
     }
 
     /// The fields of its line, without those of the chain. Those of calls are nearly sorted, as the line has them.
     pub(super) fn into_fields(self, writer: &str, with_contents: bool) -> Fields {
-        let (name, mut fields) = match self.what {
-            What::RunStarted { source, limits, grants, input_bytes } => {
+        let (name, mut fields) = match self.content {
+            EventContent::RunStarted { source, limits, grants, input_bytes } => {
                 let run = self.run.as_ref().map(|(run, _)| run);
                 let mut fields = started(&source, &limits, input_bytes, run);
                 if !grants.is_empty() {
@@ -232,10 +245,10 @@ impl Entry {
                 }
                 ("run.started", fields)
             }
-            What::RunEnded { code, duration, usage } => {
+            EventContent::RunEnded { code, duration, usage } => {
                 ("run.ended", ended(code, duration, usage.as_deref()))
             }
-            What::CallSent { call, names, argument_bytes, arguments, approver } => {
+            EventContent::CallSent { call, names, argument_bytes, arguments, approver } => {
                 let mut fields = Fields::with_capacity(CALL_FIELDS);
                 fields.extend([
                     ("approver", approver.map(ApproverKind::as_str).into()),
@@ -250,7 +263,7 @@ impl Entry {
                 ]);
                 ("call.will", fields)
             }
-            What::CallEnded { call, names, code, duration, result } => {
+            EventContent::CallEnded { call, names, code, duration, result } => {
                 let mut fields = Fields::with_capacity(CALL_FIELDS);
                 fields.extend([
                     ("call", call.into()),
@@ -265,8 +278,8 @@ impl Entry {
                 fields.extend([("server", names.server().into()), ("tool", names.tool().into())]);
                 ("call.did", fields)
             }
-            What::Fields(name, fields) => (name, fields),
-            What::Texts(name, mut fields, texts) => {
+            EventContent::Fields(name, fields) => (name, fields),
+            EventContent::Texts(name, mut fields, texts) => {
                 for (field, text) in texts {
                     text.push_to(&mut fields, field, with_contents);
                 }
@@ -311,122 +324,6 @@ impl Text {
                     .map_or_else(|_| sha256(text.as_bytes()), |value| sha256(&canonical::value(&value)))
             }
             _ => sha256(self.text().as_bytes()),
-        }
-    }
-}
-
-fn what(event: &RunEvent<'_>) -> What {
-    match event {
-        RunEvent::Started { source, limits, grants, input_bytes } => What::RunStarted {
-            source: (*source).to_owned(),
-            limits: Box::new(**limits),
-            grants: Box::new((*grants).clone()),
-            input_bytes: *input_bytes,
-        },
-        RunEvent::Ended { result, code, duration } => What::RunEnded {
-            code: *code,
-            duration: *duration,
-            usage: result.map(|result| Box::new(result.usage)),
-        },
-        RunEvent::Sending(sending) => What::CallSent {
-            call: sending.call,
-            names: CallNames::new(sending.server, sending.tool, sending.rule),
-            argument_bytes: sending.argument_bytes,
-            arguments: sending.arguments.text(),
-            approver: sending.approver,
-        },
-        RunEvent::Answered(answered) => What::CallEnded {
-            call: answered.call,
-            names: CallNames::new(answered.server, answered.tool, ""),
-            code: answered.result.err(),
-            duration: answered.duration,
-            result: answered.result.ok().cloned(),
-        },
-        RunEvent::Simulated { call, server, tool, arguments } => {
-            let fields = vec![
-                ("call", (*call).into()),
-                ("server", name_preview(server).into()),
-                ("tool", name_preview(tool).into()),
-            ];
-            What::Texts(
-                "call.simulated",
-                fields,
-                vec![(TextField::Arguments, Text::Json((*arguments).into()))],
-            )
-        }
-        RunEvent::Discovered(discovered) => What::Fields(
-            "discovery",
-            vec![
-                ("kind", discovered.kind.into()),
-                ("query", discovered.query.map(name_preview).into()),
-                ("server", discovered.server.map(name_preview).into()),
-                ("found", discovered.found.ok().into()),
-                ("code", discovered.found.err().map(ToolErrorCode::as_str).into()),
-                ("durationUs", microseconds(discovered.duration).into()),
-            ],
-        ),
-        RunEvent::Refused(refused) => What::Fields(
-            "call.refused",
-            vec![
-                ("call", refused.call.into()),
-                ("server", refused.server.map(name_preview).into()),
-                ("tool", refused.tool.map(name_preview).into()),
-                ("code", refused.code.as_str().into()),
-                ("rule", refused.rule.map(name_preview).into()),
-            ],
-        ),
-        RunEvent::ApprovalAsked { call, server, tool, arguments, reason } => {
-            let fields = vec![
-                ("call", (*call).into()),
-                ("server", name_preview(server).into()),
-                ("tool", name_preview(tool).into()),
-                ("reason", name_preview(&reason.without_arguments()).into()),
-                ("rule", name_preview(&reason.rule()).into()),
-            ];
-            What::Texts("approval.asked", fields, vec![(TextField::Arguments, Text::Json(arguments.text()))])
-        }
-        RunEvent::ApprovalAnswered(answer) => What::Fields(
-            "approval.answered",
-            vec![
-                ("call", answer.call.into()),
-                ("server", name_preview(answer.server).into()),
-                ("tool", name_preview(answer.tool).into()),
-                ("approver", answer.approver.as_str().into()),
-                ("answer", if answer.refusal.is_none() { "approved" } else { "refused" }.into()),
-                ("reason", answer.refusal.map(|refusal| format!("{refusal:?}")).into()),
-                ("durationUs", microseconds(answer.duration).into()),
-            ],
-        ),
-        RunEvent::ModelSending(sending) => {
-            let fields = vec![
-                ("request", sending.request.into()),
-                ("provider", name_preview(sending.provider).into()),
-                ("model", sending.model.map(name_preview).into()),
-            ];
-            let mut texts = vec![(TextField::Messages, Text::Json(sending.messages.into()))];
-            texts.extend(
-                sending.system_prompt.map(|text| (TextField::SystemPrompt, Text::Plain(text.to_owned()))),
-            );
-            What::Texts("model.will", fields, texts)
-        }
-        // The trail does not contain output.
-        RunEvent::Printed { .. } => What::Fields("run.printed", Vec::new()),
-        RunEvent::ModelAnswered(answered) => {
-            let fields = vec![
-                ("request", answered.request.into()),
-                ("provider", name_preview(answered.provider).into()),
-                ("model", answered.model.map(name_preview).into()),
-                ("outcome", if answered.result.is_ok() { "ok" } else { "failed" }.into()),
-                ("code", answered.result.err().map(name_preview).into()),
-                ("inputTokens", answered.input_tokens.into()),
-                ("outputTokens", answered.output_tokens.into()),
-                ("finishReason", answered.finish_reason.map(name_preview).into()),
-                ("violations", answered.violations.to_vec().into()),
-                ("durationUs", microseconds(answered.duration).into()),
-            ];
-            let texts = answered.result.ok().flatten();
-            let texts = texts.map(|text| (TextField::Answer, Text::Plain(text.to_owned())));
-            What::Texts("model.did", fields, texts.into_iter().collect())
         }
     }
 }

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use crate::conventions::{HISTOGRAMS, LABELS, MODEL_TOKENS};
 
-/// Upper bounds of other histograms' buckets in seconds.
+/// Upper bounds in seconds of the buckets of histograms that the conventions do not define.
 const SECONDS: &[f64] =
     &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0];
 
@@ -34,31 +34,32 @@ struct RecorderState {
     counters: HashMap<Key, Counter>,
     gauges: HashMap<Key, Gauge>,
     histograms: HashMap<Key, Histogram>,
-    /// The counts of each counter's name, and the values of each gauge's.
+    /// The counts of counters, by name.
     counts: HashMap<String, Arc<Values>>,
+    /// The values of gauges, by name.
     values: HashMap<String, Arc<Values>>,
 }
 
-/// The values of one name, by their labels. The exporter reads them when it collects: to count is then one atomic
-/// operation, where the SDK would look the labels up each time.
+/// The values of one metric's name, by their labels. The exporter reads them when it collects, so that counting is one
+/// atomic operation; the SDK's own counters look the labels up each time.
 #[derive(Default)]
 struct Values(Mutex<Vec<(Vec<KeyValue>, Arc<AtomicU64>)>>);
 
 impl Values {
-    /// Adds a value, of which `bits` is read.
+    /// Adds a value. `bits` is a count, or the bits of an `f64`.
     fn add(&self, key: &Key, bits: &Arc<AtomicU64>) {
         self.0.lock().push((attributes(key), Arc::clone(bits)));
     }
 
-    fn each(&self, observe: impl Fn(u64, &[KeyValue])) {
+    fn for_each(&self, observe: impl Fn(u64, &[KeyValue])) {
         for (attributes, bits) in self.0.lock().iter() {
             observe(bits.load(Ordering::Relaxed), attributes);
         }
     }
 }
 
-/// Adds a value for `key` to those of its name. Returns also these values if they are new, because an instrument has to
-/// read them then.
+/// Adds a value for `key` to those of its name. If it is the first of its name, returns them too, for an instrument to
+/// read.
 fn add_value(all: &mut HashMap<String, Arc<Values>>, key: &Key) -> (Arc<AtomicU64>, Option<Arc<Values>>) {
     let value = Arc::<AtomicU64>::default();
     if let Some(values) = all.get(key.name()) {
@@ -83,14 +84,14 @@ impl OtelRecorder {
 
 /// The exported name: that of the semantic conventions, if they define the metric.
 fn exported_name(name: &str) -> String {
-    let own = HISTOGRAMS.iter().find(|(_, counted, _)| *counted == name);
-    own.map_or(name, |(conventional, ..)| conventional).to_owned()
+    let convention = HISTOGRAMS.iter().find(|(_, counted, _)| *counted == name);
+    convention.map_or(name, |(conventional, ..)| conventional).to_owned()
 }
 
 fn attributes(key: &Key) -> Vec<KeyValue> {
     let name = |label: &str| {
-        let own = LABELS.iter().find(|(counted, _)| *counted == label);
-        own.map_or_else(|| label.to_owned(), |(_, conventional)| (*conventional).to_owned())
+        let convention = LABELS.iter().find(|(counted, _)| *counted == label);
+        convention.map_or_else(|| label.to_owned(), |(_, conventional)| (*conventional).to_owned())
     };
     key.labels().map(|label| KeyValue::new(name(label.key()), label.value().to_owned())).collect()
 }
@@ -138,16 +139,16 @@ impl Recorder for OtelRecorder {
         if let Some(counts) = added {
             let (unit, description) = described(&state, key.name());
             let instrument = self.meter.u64_observable_counter(exported_name(key.name()));
-            // The meter keeps it. While it collects it takes no lock but that of the values.
+            // The meter keeps the callback, which takes no lock but that of the values.
             instrument
                 .with_unit(unit)
                 .with_description(description)
                 .with_callback(move |observer| {
-                    counts.each(|count, attributes| observer.observe(count, attributes));
+                    counts.for_each(|count, attributes| observer.observe(count, attributes));
                 })
                 .build();
         }
-        let counter = Counter::from_arc(Arc::new(CounterOfBoth {
+        let counter = Counter::from_arc(Arc::new(ForwardingCounter {
             count,
             next: self.next.as_ref().map(|next| next.register_counter(key, metadata)),
         }));
@@ -168,11 +169,11 @@ impl Recorder for OtelRecorder {
                 .with_unit(unit)
                 .with_description(description)
                 .with_callback(move |observer| {
-                    values.each(|bits, attributes| observer.observe(f64::from_bits(bits), attributes));
+                    values.for_each(|bits, attributes| observer.observe(f64::from_bits(bits), attributes));
                 })
                 .build();
         }
-        let gauge = Gauge::from_arc(Arc::new(GaugeOfBoth {
+        let gauge = Gauge::from_arc(Arc::new(ForwardingGauge {
             value,
             next: self.next.as_ref().map(|next| next.register_gauge(key, metadata)),
         }));
@@ -186,10 +187,10 @@ impl Recorder for OtelRecorder {
             return histogram.clone();
         }
         let (unit, description) = described(&state, key.name());
-        let own = HISTOGRAMS.iter().find(|(_, counted, _)| *counted == key.name());
-        let buckets = own.map_or(SECONDS, |(.., buckets)| buckets).to_vec();
+        let convention = HISTOGRAMS.iter().find(|(_, counted, _)| *counted == key.name());
+        let buckets = convention.map_or(SECONDS, |(.., buckets)| buckets).to_vec();
         let instrument = self.meter.f64_histogram(exported_name(key.name())).with_boundaries(buckets);
-        let histogram = Histogram::from_arc(Arc::new(HistogramOfBoth {
+        let histogram = Histogram::from_arc(Arc::new(ForwardingHistogram {
             instrument: instrument.with_unit(unit).with_description(description).build(),
             attributes: attributes(key),
             next: self.next.as_ref().map(|next| next.register_histogram(key, metadata)),
@@ -199,12 +200,12 @@ impl Recorder for OtelRecorder {
     }
 }
 
-struct CounterOfBoth {
+struct ForwardingCounter {
     count: Arc<AtomicU64>,
     next: Option<Counter>,
 }
 
-impl CounterFn for CounterOfBoth {
+impl CounterFn for ForwardingCounter {
     fn increment(&self, value: u64) {
         self.count.fetch_add(value, Ordering::Relaxed);
         if let Some(next) = &self.next {
@@ -220,21 +221,21 @@ impl CounterFn for CounterOfBoth {
     }
 }
 
-struct GaugeOfBoth {
+struct ForwardingGauge {
     /// The bits of the value.
     value: Arc<AtomicU64>,
     next: Option<Gauge>,
 }
 
-impl GaugeOfBoth {
+impl ForwardingGauge {
     fn change(&self, change: impl Fn(f64) -> f64) {
         let changed = |bits: u64| Some(change(f64::from_bits(bits)).to_bits());
-        // Always changed: there is a value for each.
+        // Never fails, because `changed` always returns a value.
         let _before = self.value.fetch_update(Ordering::Relaxed, Ordering::Relaxed, changed);
     }
 }
 
-impl GaugeFn for GaugeOfBoth {
+impl GaugeFn for ForwardingGauge {
     fn increment(&self, value: f64) {
         self.change(|current| current + value);
         if let Some(next) = &self.next {
@@ -257,13 +258,13 @@ impl GaugeFn for GaugeOfBoth {
     }
 }
 
-struct HistogramOfBoth {
+struct ForwardingHistogram {
     instrument: otel::Histogram<f64>,
     attributes: Vec<KeyValue>,
     next: Option<Histogram>,
 }
 
-impl HistogramFn for HistogramOfBoth {
+impl HistogramFn for ForwardingHistogram {
     fn record(&self, value: f64) {
         self.instrument.record(value, &self.attributes);
         if let Some(next) = &self.next {

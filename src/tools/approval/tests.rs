@@ -36,6 +36,26 @@ fn what_annotations_say() {
     assert_eq!(writes.not_read_only(), writes);
 }
 
+/// Otherwise code seems to be a part of the comment before it.
+#[test]
+fn v_772_code_is_shown_on_the_line_on_which_it_begins() {
+    let code = "// a\u{2028}b()\n\n// c\rd()\r\n// e\u{2029}f()";
+    let request = ApprovalRequest {
+        server: "scripts".to_owned(),
+        tool: "save".to_owned(),
+        description: None,
+        annotations: None,
+        arguments: json!({ "code": code }).as_object().unwrap().clone(),
+        exact_numbers: Vec::new(),
+        reason: AskReason::ScriptChange,
+        script: "script.ts".to_owned(),
+        tenant: None,
+        time: Duration::ZERO,
+    };
+    let lines = request.code_lines().unwrap();
+    assert_eq!(lines, [r"// a\u{2028}", "b()", "", r"// c\u{d}", "d()", r"// e\u{2029}", "f()"]);
+}
+
 #[test]
 fn what_is_shown_hides_nothing_and_is_the_same_json() {
     let arguments = json!({

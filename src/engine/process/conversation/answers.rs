@@ -37,9 +37,10 @@ impl Conversation {
         Ok(None)
     }
 
-    pub(super) fn note(&mut self, error: ToolError) -> CallError {
-        if !self.given.contains(&error.code) {
-            self.given.push(error.code);
+    /// Records that a call of the run has failed, so that its worker may say that the run failed because of it.
+    pub(super) fn record_failure(&mut self, error: ToolError) -> CallError {
+        if !self.failure_codes.contains(&error.code) {
+            self.failure_codes.push(error.code);
         }
         error.into()
     }
@@ -47,10 +48,10 @@ impl Conversation {
     pub(super) fn answer(&mut self, call: u64, answered: Answered) -> Result<(), String> {
         let message = match answered {
             Answered::Text(answer) => {
-                ToWorker::Answer { call, answer: answer.map_err(|error| self.note(error)) }
+                ToWorker::Answer { call, answer: answer.map_err(|error| self.record_failure(error)) }
             }
             Answered::Names(names) => {
-                ToWorker::Names { call, names: names.map_err(|error| self.note(error)) }
+                ToWorker::Names { call, names: names.map_err(|error| self.record_failure(error)) }
             }
             Answered::File(answer) => ToWorker::File { call, answer },
         };

@@ -11,7 +11,7 @@ impl Conversation {
     /// Reads what arrives within the time for which `spin.rs` checks before a wait sleeps, and returns
     /// whether anything has. The end of the connection is left to `read`.
     pub(super) fn read_soon(&mut self) -> bool {
-        let Self { spin, stream, worker, is_certain, .. } = self;
+        let Self { spin, stream, worker, expects_message, .. } = self;
         let is_ready = worker.is_ready;
         let mut look = || match recv(&*stream, worker.decoder.space(), RecvFlags::DONTWAIT) {
             Ok((0, _)) => None,
@@ -21,13 +21,13 @@ impl Conversation {
         let found = if !is_ready {
             // Either it is there, or the worker still warms up, which takes longer than a wait should spin.
             look()
-        } else if *is_certain {
-            spin.find_certain(look)
+        } else if *expects_message {
+            spin.find_expected(look)
         } else {
             spin.find(look)
         };
         let Some(count) = found else {
-            *is_certain &= !is_ready;
+            *expects_message &= !is_ready;
             return false;
         };
         self.worker.decoder.filled(count);

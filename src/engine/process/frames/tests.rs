@@ -9,7 +9,7 @@ enum Message {
 }
 
 const RUN: RunNumber = RunNumber(0x0123_4567_89ab_cdef);
-const MOST: usize = 100_000;
+const MAX_BYTES: usize = 100_000;
 
 fn messages() -> Vec<Message> {
     vec![
@@ -24,14 +24,14 @@ fn messages() -> Vec<Message> {
 fn encoded() -> Vec<u8> {
     let mut out = Vec::new();
     for message in messages() {
-        append(&mut out, RUN, &message, MOST).unwrap();
+        append(&mut out, RUN, &message, MAX_BYTES).unwrap();
     }
     out
 }
 
 /// Feeds `bytes` in pieces of at most `piece`, and returns what was decoded until the end or the first error.
 fn decode(bytes: &[u8], piece: usize) -> (Vec<Message>, Option<FrameError>) {
-    let mut decoder = Decoder::new(MOST);
+    let mut decoder = Decoder::new(MAX_BYTES);
     let (mut rest, mut found) = (bytes, Vec::new());
     loop {
         loop {
@@ -50,7 +50,7 @@ fn decode(bytes: &[u8], piece: usize) -> (Vec<Message>, Option<FrameError>) {
         space[..count].copy_from_slice(&rest[..count]);
         rest = &rest[count..];
         decoder.filled(count);
-        assert!(decoder.buffer.len() <= MOST + HEADER + 2 * CHUNK, "{}", decoder.buffer.len());
+        assert!(decoder.buffer.len() <= MAX_BYTES + HEADER + 2 * CHUNK, "{}", decoder.buffer.len());
     }
 }
 
@@ -83,21 +83,21 @@ fn a_cut_frame_is_awaited_and_nothing_is_made_up() {
 
 #[test]
 fn a_length_beyond_the_bound_is_refused_before_anything_is_allocated() {
-    for length in [MOST as u32 + 1, u32::MAX] {
+    for length in [MAX_BYTES as u32 + 1, u32::MAX] {
         let mut bytes = length.to_le_bytes().to_vec();
         bytes.extend_from_slice(&RUN.0.to_le_bytes());
-        let mut decoder = Decoder::new(MOST);
+        let mut decoder = Decoder::new(MAX_BYTES);
         let before = decoder.space().len();
         decoder.space()[..bytes.len()].copy_from_slice(&bytes);
         decoder.filled(bytes.len());
         let refused = decoder.next::<Message>(RUN);
-        assert_eq!(refused, Err(FrameError::TooLong { bytes: length as usize, most: MOST }));
+        assert_eq!(refused, Err(FrameError::TooLong { bytes: length as usize, max_bytes: MAX_BYTES }));
         assert_eq!(decoder.buffer.len(), before);
     }
     // A length within the bound takes no memory either until its bytes arrive.
-    let mut bytes = (MOST as u32).to_le_bytes().to_vec();
+    let mut bytes = (MAX_BYTES as u32).to_le_bytes().to_vec();
     bytes.extend_from_slice(&RUN.0.to_le_bytes());
-    let mut decoder = Decoder::new(MOST);
+    let mut decoder = Decoder::new(MAX_BYTES);
     decoder.space()[..bytes.len()].copy_from_slice(&bytes);
     decoder.filled(bytes.len());
     assert_eq!(decoder.next::<Message>(RUN), Ok(None));
@@ -107,17 +107,17 @@ fn a_length_beyond_the_bound_is_refused_before_anything_is_allocated() {
 #[test]
 fn a_frame_of_another_run_is_refused() {
     let mut out = Vec::new();
-    append(&mut out, RunNumber(7), &Message::Nothing, MOST).unwrap();
+    append(&mut out, RunNumber(7), &Message::Nothing, MAX_BYTES).unwrap();
     assert_eq!(decode(&out, 100), (Vec::new(), Some(FrameError::OtherRun)));
     out.clear();
-    append(&mut out, RunNumber::NONE, &Message::Nothing, MOST).unwrap();
+    append(&mut out, RunNumber::NONE, &Message::Nothing, MAX_BYTES).unwrap();
     assert_eq!(decode(&out, 100), (Vec::new(), Some(FrameError::OtherRun)));
 }
 
 #[test]
 fn a_message_with_bytes_to_spare_is_refused() {
     let mut out = Vec::new();
-    append(&mut out, RUN, &Message::Nothing, MOST).unwrap();
+    append(&mut out, RUN, &Message::Nothing, MAX_BYTES).unwrap();
     out[0] += 1;
     out.push(0);
     assert_eq!(decode(&out, 100), (Vec::new(), Some(FrameError::Malformed)));
@@ -126,8 +126,8 @@ fn a_message_with_bytes_to_spare_is_refused() {
 #[test]
 fn a_message_that_is_too_long_is_not_sent() {
     let mut out = vec![1, 2, 3];
-    let long = Message::Text { number: 1, text: "x".repeat(MOST) };
-    assert!(matches!(append(&mut out, RUN, &long, MOST), Err(FrameError::TooLong { .. })));
+    let long = Message::Text { number: 1, text: "x".repeat(MAX_BYTES) };
+    assert!(matches!(append(&mut out, RUN, &long, MAX_BYTES), Err(FrameError::TooLong { .. })));
     assert_eq!(out, [1, 2, 3]);
 }
 

@@ -30,7 +30,7 @@ fn waits_that_fail_become_rare_and_one_that_succeeds_makes_them_usual() {
 #[test]
 fn on_one_processor_neither_side_spins() {
     assert_eq!(Spin::new(1).find(|| Some(1)), None);
-    assert_eq!(Spin::new(1).find_certain(|| Some(1)), None);
+    assert_eq!(Spin::new(1).find_expected(|| Some(1)), None);
 }
 
 #[test]
@@ -38,6 +38,6 @@ fn what_certainly_comes_is_waited_for_whatever_came_before() {
     let mut spin = Spin::new(2);
     assert_eq!(spin.find(|| None::<i32>), None);
     assert_eq!(spin.find(|| Some(1)), None);
-    assert_eq!(spin.find_certain(|| Some(2)), Some(2));
-    assert_eq!(spin.find_certain(|| None::<i32>), None);
+    assert_eq!(spin.find_expected(|| Some(2)), Some(2));
+    assert_eq!(spin.find_expected(|| None::<i32>), None);
 }

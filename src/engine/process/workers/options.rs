@@ -30,6 +30,8 @@ pub(crate) struct WorkerOptions {
     pub(crate) spare: usize,
     pub(crate) is_python: bool,
     pub(crate) counts_fuel: bool,
+    /// Memory limit in bytes of runs that set none of their own.
     pub(crate) memory_bytes: usize,
+    /// Cache directories for machine code, best first.
     pub(crate) caches: Vec<PathBuf>,
 }

@@ -28,10 +28,10 @@ pub(super) fn start(options: &WorkerOptions, shared: &Arc<Shared>) -> io::Result
         let _killed = child.kill();
         let _reaped = child.wait();
     })?;
-    greeted(
+    send_hello(
         options,
         shared,
-        Born { own, pid, process: Arc::new(process), child: WorkerChild::Started(child) },
+        SpawnedWorker { own, pid, process: Arc::new(process), child: WorkerChild::Started(child) },
     )
 }
 
@@ -47,11 +47,11 @@ pub(super) fn fork(
     let process = Arc::new(process);
     let server = Arc::clone(server);
     let child = WorkerChild::Forked { pid, process: Arc::clone(&process), server, status: None };
-    greeted(options, shared, Born { own, pid, process, child })
+    send_hello(options, shared, SpawnedWorker { own, pid, process, child })
 }
 
 /// A process that waits for its first message.
-struct Born {
+struct SpawnedWorker {
     own: OwnedFd,
     pid: Pid,
     process: Arc<OwnedFd>,
@@ -59,8 +59,12 @@ struct Born {
 }
 
 /// Sends a worker its first message.
-fn greeted(options: &WorkerOptions, shared: &Arc<Shared>, born: Born) -> io::Result<WorkerProcess> {
-    let Born { own, pid, process, child } = born;
+fn send_hello(
+    options: &WorkerOptions,
+    shared: &Arc<Shared>,
+    spawned: SpawnedWorker,
+) -> io::Result<WorkerProcess> {
+    let SpawnedWorker { own, pid, process, child } = spawned;
     let parent = match &child {
         WorkerChild::Started(_) => getpid(),
         WorkerChild::Forked { server, .. } => server.pid,

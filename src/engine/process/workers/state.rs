@@ -92,7 +92,7 @@ impl WorkerProcess {
     }
 
     /// Whether its first message has arrived, or is not waited for.
-    pub(super) fn has_spoken(&self) -> bool {
+    pub(super) fn has_sent_first_message(&self) -> bool {
         if self.is_elsewhere && self.idle_since.elapsed() > MAX_SILENCE {
             return true;
         }
@@ -149,7 +149,11 @@ impl Drop for WorkerProcess {
         let Some(mut child) = self.child.take() else { return };
         let mut state = self.shared.state.lock();
         if state.has_thread {
-            state.dying.push(Dying { child, since: Instant::now(), _group: self.group.take() });
+            state.terminating.push(TerminatingWorker {
+                child,
+                since: Instant::now(),
+                _group: self.group.take(),
+            });
             self.shared.changed.notify_one();
         } else {
             drop(state);
@@ -159,8 +163,8 @@ impl Drop for WorkerProcess {
     }
 }
 
-/// A worker that was killed.
-pub(super) struct Dying {
+/// A worker that was killed and is not reaped yet.
+pub(super) struct TerminatingWorker {
     pub(super) child: WorkerChild,
     pub(super) since: Instant,
     /// Removed when the worker was reaped.
@@ -187,7 +191,7 @@ pub(super) struct WorkersState {
     /// Runs that wait for a worker.
     pub(super) wanted: VecDeque<oneshot::Sender<io::Result<WorkerProcess>>>,
     /// Killed workers that are not reaped yet.
-    pub(super) dying: Vec<Dying>,
+    pub(super) terminating: Vec<TerminatingWorker>,
     /// Failures to start in a row.
     pub(super) failures: u32,
     /// No worker is started ahead of time before this instant, because of failures.
@@ -201,7 +205,7 @@ pub(super) struct WorkersState {
 impl WorkersState {
     /// Whether there is nothing that the thread has to look after.
     pub(super) fn is_empty(&self) -> bool {
-        self.dying.is_empty() && self.used.is_empty() && self.fresh.is_empty()
+        self.terminating.is_empty() && self.used.is_empty() && self.fresh.is_empty()
     }
 
     /// When the next worker may be started ahead of time; `None` if that is now.

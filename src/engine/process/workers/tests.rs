@@ -47,7 +47,7 @@ fn warm_one(workers: &Workers, other: Option<Pid>) -> Pid {
         state
             .fresh
             .iter()
-            .find(|worker| Some(worker.pid) != other && worker.has_spoken())
+            .find(|worker| Some(worker.pid) != other && worker.has_sent_first_message())
             .map(|worker| worker.pid)
     })
 }
@@ -60,7 +60,7 @@ async fn v_612_an_idle_worker_that_was_killed_is_replaced() {
     kill_process(first, Signal::KILL).unwrap();
     let second = warm_one(&workers, Some(first));
     let mut worker = workers.acquire(&None).await.unwrap();
-    assert_eq!((worker.pid, worker.has_spoken(), worker.status()), (second, true, None));
+    assert_eq!((worker.pid, worker.has_sent_first_message(), worker.status()), (second, true, None));
 }
 
 /// Until the thread has seen that, no run is given to it. Here no thread looks.
@@ -123,7 +123,7 @@ fn a_forked_worker_has_a_process_group_of_its_own() {
     let server = Arc::new(ForkServer::start(&options).unwrap());
     server.await_warm(|| false).unwrap();
     let worker = fork(&server, &options, &shared).unwrap();
-    wait_for(|| worker.has_spoken().then_some(()));
+    wait_for(|| worker.has_sent_first_message().then_some(()));
     assert_eq!(rustix::process::getpgid(Some(worker.pid)), Ok(worker.pid));
 }
 
@@ -163,11 +163,11 @@ fn used_worker(options: &WorkerOptions, shared: &Arc<Shared>, pages: &str) -> Wo
 fn v_684_an_idle_worker_that_takes_memory_or_hides_it_serves_no_other_run() {
     let shared = Arc::<Shared>::default();
     let workers = Workers { options: options(1), shared: Arc::clone(&shared), runs: Arc::default() };
-    let mut keeper = Keeper::new(options(1), Arc::clone(&shared));
+    let mut supervisor = Supervisor::new(options(1), Arc::clone(&shared));
     for (pages, is_kept) in [("2000000 1000", true), ("2000000 1000000", false), ("0 0", false)] {
         let worker = used_worker(&workers.options, &shared, pages);
         shared.state.lock().used.push((None, worker));
-        assert_eq!(keeper.look().len(), usize::from(!is_kept), "{pages} pages");
+        assert_eq!(supervisor.reap_and_prune().len(), usize::from(!is_kept), "{pages} pages");
         // Dropped after the lock, which the drop of a worker takes.
         let _kept = std::mem::take(&mut shared.state.lock().used);
         let worker = used_worker(&workers.options, &shared, pages);
@@ -183,7 +183,7 @@ fn v_684_idle_workers_of_several_runs_are_measured_often() {
     let shared = Arc::<Shared>::default();
     for (runs, is_often) in [(1, false), (2, true)] {
         let options = WorkerOptions { program: program(WORKER, MARK, runs), ..options(1) };
-        let interval = Keeper::new(options, Arc::clone(&shared)).interval(&shared.state.lock());
+        let interval = Supervisor::new(options, Arc::clone(&shared)).interval(&shared.state.lock());
         assert_eq!(interval <= Duration::from_millis(20), is_often, "{runs} runs");
     }
 }

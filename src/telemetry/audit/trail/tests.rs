@@ -90,6 +90,24 @@ fn rehashed(line: &str, change: impl FnOnce(&mut serde_json::Map<String, Value>)
     String::from_utf8(super::super::canonical::object(&fields)).unwrap()
 }
 
+/// The trail would say that lines are missing which it has, and with `required` a run would be refused for that.
+#[test]
+fn v_770_lines_that_are_written_are_not_lost_with_a_checkpoint() {
+    let place = Place::new();
+    place.write(0, 1);
+    // A new checkpoint is written to a file of this name first.
+    let obstacle = place.trail().join(".new-checkpoint");
+    fs::create_dir(&obstacle).unwrap();
+    place.write(1, 25);
+    let lines = place.lines();
+    assert!(!lines.iter().any(|line| line.contains("lines.dropped")), "{lines:?}");
+    fs::remove_dir(&obstacle).unwrap();
+    place.write(25, 26);
+    let found = place.verify();
+    assert!(found.is_ok(), "{:?}", found.problems);
+    assert_eq!(found.signed_through, found.last);
+}
+
 #[test]
 fn a_changed_trail_does_not_verify() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! Passes the queries of a back end to the host, as many at once as a built-in engine may.
+//! Passes the queries of a back end to the host, at most as many at once as those of an engine of this crate.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use crate::engine::host::{Answer, MAX_CALLS, MAX_QUERY_BYTES, RunHost};
 use crate::engine::host_calls::query::Query;
 use crate::tools::{ToolError, ToolErrorCode};
 
-/// The host of a run, for what a back end asks it.
+/// Makes a back end's queries to the host of its run, within the bounds of what may be in flight.
 #[derive(Clone)]
-pub(super) struct Asker {
+pub(super) struct HostClient {
     pub(super) host: Arc<dyn RunHost>,
     in_flight: Arc<Mutex<InFlight>>,
 }
@@ -31,7 +31,7 @@ pub(super) struct Permit {
     query_bytes: usize,
 }
 
-impl Asker {
+impl HostClient {
     pub(super) fn new(host: Arc<dyn RunHost>) -> Self {
         Self { host, in_flight: Arc::default() }
     }
@@ -59,10 +59,10 @@ impl Asker {
 
     /// Asks with the text of a query. Nothing is begun before the future is polled.
     pub(super) fn ask_text(&self, query: String) -> BoxFuture<'static, Answer> {
-        let asker = self.clone();
+        let client = self.clone();
         async move {
-            let _permit = asker.begin(query.len())?;
-            asker.host.query(&query).await
+            let _permit = client.begin(query.len())?;
+            client.host.query(&query).await
         }
         .boxed()
     }

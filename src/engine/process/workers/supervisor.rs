@@ -29,8 +29,8 @@ const MIN_AGE: Duration = Duration::from_secs(1);
 /// Maximum wait for the exit status of a worker that nobody uses any more. Its fork server may have been stopped.
 const MAX_STATUS_WAIT: Duration = Duration::from_secs(5);
 
-/// The thread that starts, watches and reaps.
-pub(super) struct Keeper {
+/// Starts, watches and reaps workers, on a thread of its own.
+pub(super) struct Supervisor {
     options: WorkerOptions,
     shared: Arc<Shared>,
     fork_server: Option<Arc<ForkServer>>,
@@ -40,19 +40,19 @@ pub(super) struct Keeper {
     no_fork_server_until: Option<Instant>,
 }
 
-impl Keeper {
-    /// For workers like this, none of which has been started.
+impl Supervisor {
+    /// A supervisor of workers with these options, none of which has been started.
     pub(super) fn new(options: WorkerOptions, shared: Arc<Shared>) -> Self {
         Self { options, shared, fork_server: None, fork_failures: 0, no_fork_server_until: None }
     }
 
-    /// Looks after the workers until they are closed and have ended.
+    /// The main loop of the thread. Returns when the workers are closed and have ended.
     pub(super) fn work(mut self) {
         loop {
-            let ended = self.look();
+            let ended = self.reap_and_prune();
             drop(ended);
             let mut state = self.shared.state.lock();
-            if state.is_closed && state.dying.is_empty() {
+            if state.is_closed && state.terminating.is_empty() {
                 state.has_thread = false;
                 return;
             }
@@ -71,22 +71,7 @@ impl Keeper {
             if is_short && next_start.is_none() {
                 state.settled_at = None;
                 drop(state);
-                let started = self.start();
-                let mut state = self.shared.state.lock();
-                match started {
-                    // The workers were closed meanwhile, by a thread that has not seen this one.
-                    Ok(worker) if state.is_closed => {
-                        drop(state);
-                        drop(worker);
-                    }
-                    Ok(worker) => state.fresh.push_back(worker),
-                    // They were closed while a fork server warmed up.
-                    Err(_closed) if state.is_closed => {}
-                    Err(error) => {
-                        tracing::warn!(%error, "a worker process cannot be started");
-                        state.pause();
-                    }
-                }
+                self.start_spare();
                 continue;
             }
             let is_busy = next_start.is_some() || !state.is_empty();
@@ -100,9 +85,29 @@ impl Keeper {
         }
     }
 
+    /// Starts a worker ahead of time. After a failure the next ones are started after a pause.
+    fn start_spare(&mut self) {
+        let started = self.start();
+        let mut state = self.shared.state.lock();
+        match started {
+            // The workers were closed meanwhile, by a thread that has not seen this one.
+            Ok(worker) if state.is_closed => {
+                drop(state);
+                drop(worker);
+            }
+            Ok(worker) => state.fresh.push_back(worker),
+            // They were closed while a fork server warmed up.
+            Err(_closed) if state.is_closed => {}
+            Err(error) => {
+                tracing::warn!(%error, "a worker process cannot be started");
+                state.pause();
+            }
+        }
+    }
+
     /// How often idle workers are checked, because one may have been killed, or may take memory if it has served a run.
     pub(super) fn interval(&self, state: &WorkersState) -> Duration {
-        let is_often = !state.dying.is_empty() || self.options.program.runs > 1;
+        let is_often = !state.terminating.is_empty() || self.options.program.runs > 1;
         if is_often { TICK } else { TICK * 25 }
     }
 
@@ -143,18 +148,19 @@ impl Keeper {
         fork(&server, &self.options, &self.shared)
     }
 
-    /// Reaps workers that have ended, and returns idle workers that no run will use.
-    pub(super) fn look(&mut self) -> Vec<WorkerProcess> {
+    /// Reaps terminating workers, and removes idle workers that no run will use. Returns the latter, which are killed
+    /// when they are dropped.
+    pub(super) fn reap_and_prune(&mut self) -> Vec<WorkerProcess> {
         // Dropped after the lock: with the last worker of a fork server it is ended and reaped.
         let mut reaped = Vec::new();
         let mut state = self.shared.state.lock();
-        for mut worker in std::mem::take(&mut state.dying) {
+        for mut worker in std::mem::take(&mut state.terminating) {
             if worker.since.elapsed() > MAX_END {
                 worker.child.kill();
             }
             let is_waited_for = worker.since.elapsed() < MAX_STATUS_WAIT || !worker.child.has_ended();
             if matches!(worker.child.try_wait(), Ok(None)) && is_waited_for {
-                state.dying.push(worker);
+                state.terminating.push(worker);
                 continue;
             }
             if let Some(server) = &self.fork_server
