@@ -63,6 +63,17 @@ fn the_best_match_comes_first() {
     check("readFile", &["read_file"]);
 }
 
+/// Number 29 of docs/promises.md: 96 words and 16 KiB of a query are read.
+#[test]
+fn a_long_query_is_read_up_to_its_bounds() {
+    let tools = tools();
+    let finds_weather = |query: &str| rank(&tools, query).iter().any(|tool| &*tool.tool == "forecast");
+    assert!(finds_weather(&format!("{}weather", "xqzzyx ".repeat(95))));
+    assert!(!finds_weather(&format!("{}weather", "xqzzyx ".repeat(96))));
+    assert!(finds_weather(&format!("{} weather", "x".repeat(16 * 1024 - " weather".len()))));
+    assert!(!finds_weather(&format!("{} weather", "x".repeat(16 * 1024))));
+}
+
 #[test]
 fn a_query_without_words_finds_all_and_an_unknown_word_nothing() {
     let tools = tools();

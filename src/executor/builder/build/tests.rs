@@ -14,6 +14,12 @@ impl Backend for Nothing {
     }
 }
 
+/// Number 160 of docs/promises.md, and the default of `trim_after`.
+#[test]
+fn idle_engines_are_trimmed_after_half_a_minute() {
+    assert_eq!(TIME_TO_IDLE_TRIM, Duration::from_secs(30));
+}
+
 /// Worker processes would have to be started for nothing, by a program that may not be made for them.
 #[test]
 fn a_back_end_takes_the_place_of_configured_worker_processes() {
