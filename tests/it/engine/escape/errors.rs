@@ -87,7 +87,8 @@ async fn v_747_failed_imports_are_errors_of_the_script() {
     let source = "
         const found = [];
         for (const specifier of ['mcp:nope', 'mcp:nope', 'left-pad', 'left-pad']) {
-            const error = await import(specifier).catch((error) => error);
+            let error;
+            try { await import(specifier) } catch (thrown) { error = thrown }
             found.push(error instanceof TypeError && error.name === 'TypeError' && typeof error.message);
             found.push(error.stack.includes('script.ts:'));
         }
