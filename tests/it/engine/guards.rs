@@ -2,6 +2,9 @@
 //! (`tests/it/slow/walk.rs`) looks for new ones; these are the known ones, and each would block its thread without its
 //! guard.
 
+/// Loops of calls.
+mod loops;
+
 use cx::ErrorCode;
 use serde_json::{Value, json};
 
