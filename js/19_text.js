@@ -9,6 +9,7 @@ const {
   MathMin,
   RangeError,
   StringPrototypeCharCodeAt,
+  StringPrototypeIncludes,
   StringPrototypeIndexOf,
   SymbolMatch,
 } = primordials;
@@ -24,6 +25,17 @@ export const MAX_UNSEARCHED_JSON = 2 ** 20;
 // Maximum characters of a pattern. V8 takes up to 250 bytes for each while it parses the pattern, and compiles none
 // that is this long.
 export const MAX_PATTERN = 2 ** 19;
+// V8 makes a list of characters of each class in a pattern, in memory that is not counted as the run's, and adds them
+// to those before it. So a pattern with the flag `u` or `v` has at most this many of `\p{…}`, and of `\w` and the like,
+// and one with the flag `v`, where classes have classes in them, at most this many characters. The name of each group
+// is compared with those before it. src/engine/typescript/transpile/patterns.rs has the same bounds for literals.
+const MAX_PROPERTIES = 200;
+const MAX_CLASSES = 1_000;
+const MAX_SETS_PATTERN = 2 ** 12;
+const MAX_NAMED_GROUPS = 4_000;
+const PROPERTIES = ["\\p", "\\P"];
+const CLASSES = ["\\w", "\\W", "\\d", "\\D", "\\s", "\\S"];
+const NAMED_GROUPS = ["(?<"];
 // Maximum characters that are escaped or unescaped.
 export const MAX_ESCAPED_CHARACTERS = 2 ** 24;
 // Maximum product of text and pattern length for which V8's search is used, which can take that many steps.
@@ -37,6 +49,36 @@ export const MAX_IMPLIED_KEYS = 2 ** 20;
 export function checkText(name, text, most) {
   if (text.length > most) {
     throw new RangeError(`${name} on ${text.length} characters, at most ${most} here`);
+  }
+}
+
+function refuseMany(pattern, parts, most) {
+  let count = 0;
+  for (let index = 0; index < parts.length; index++) {
+    let at = StringPrototypeIndexOf(pattern, parts[index]);
+    while (at !== -1) {
+      if (++count > most) {
+        throw new RangeError(`a pattern with more than ${most} of ${parts[0]} and the like; make several of it`);
+      }
+      at = StringPrototypeIndexOf(pattern, parts[index], at + 2);
+    }
+  }
+}
+
+// Refuses a pattern for which V8 computes for long, or takes much memory, before it looks whether it is too large.
+export function checkPatternWork(pattern, flags) {
+  // Shorter ones have fewer of all.
+  if (pattern.length <= 2 * MAX_PROPERTIES) {
+    return;
+  }
+  refuseMany(pattern, NAMED_GROUPS, MAX_NAMED_GROUPS);
+  const hasSets = StringPrototypeIncludes(flags, "v");
+  if (hasSets) {
+    checkText("a pattern with the flag v", pattern, MAX_SETS_PATTERN);
+  }
+  if (hasSets || StringPrototypeIncludes(flags, "u")) {
+    refuseMany(pattern, PROPERTIES, MAX_PROPERTIES);
+    refuseMany(pattern, CLASSES, MAX_CLASSES);
   }
 }
 

@@ -191,9 +191,12 @@ export function iteratesOrdinarily(value) {
     stillIs(ArrayIteratorPrototype, "next", arrayIteratorNext);
 }
 
+// V8 may make as many properties or promises of a list at once.
+const MAX_NATIVE_STEPS = 2 ** 16;
+
 // `values`, or an iterable with the same elements whose steps run JavaScript.
 export function steppingIterable(values) {
-  return iteratesOrdinarily(values) ? values : checkedIterable(values);
+  return iteratesOrdinarily(values) && !(values.length > MAX_NATIVE_STEPS) ? values : checkedIterable(values);
 }
 
 // The same, where `checkResult` gets each result of the iterator and returns the one to use.

@@ -13,6 +13,7 @@ import {
 import {
   boundedText,
   checkBrackets,
+  checkPatternWork,
   checkText,
   find,
   findLast,
@@ -46,6 +47,7 @@ const {
   ReflectApply,
   ReflectConstruct,
   RegExpPrototype,
+  RegExpPrototypeGetSource,
   RegExpPrototypeTest,
   String,
   StringPrototype,
@@ -167,6 +169,7 @@ for (let index = 0; index < TEXT.length; index++) {
       if (byText === undefined && pattern !== undefined) {
         // The pattern is converted to a regular expression.
         checkText(`the pattern of ${name}`, pattern, MAX_PATTERN);
+        checkPatternWork(pattern, "");
       }
       if (byText !== undefined && pattern !== undefined && !searchesQuickly(text, pattern)) {
         return byText(original, text, pattern, args[1]);
@@ -190,19 +193,32 @@ guardExpression(SymbolMatchAll, "matchAll", undefined);
 // The arguments of `RegExp`, after checking that V8 may parse the pattern.
 function checkPattern(args) {
   const pattern = args[0];
-  if (pattern === undefined || core.isRegExp(pattern)) {
+  const isRegExp = core.isRegExp(pattern);
+  // An expression with its own flags was checked when it was made.
+  if (pattern === undefined || (isRegExp && args[1] === undefined)) {
     return args;
   }
-  if (isRegExpLike(pattern)) {
+  if (!isRegExp && isRegExpLike(pattern)) {
     args[0] = pattern.source;
     if (args[1] === undefined) {
       args[1] = pattern.flags;
     }
   }
-  if (args[0] !== undefined) {
+  if (args[0] === undefined) {
+    return args;
+  }
+  if (!isRegExp) {
     args[0] = toText(args[0]);
     checkText("a pattern", args[0], MAX_PATTERN);
   }
+  if (args[1] !== undefined) {
+    args[1] = toText(args[1]);
+  }
+  if (isRegExp) {
+    // As text, because the script can change the expression before V8 reads it.
+    args[0] = RegExpPrototypeGetSource(pattern);
+  }
+  checkPatternWork(args[0], args[1] ?? "");
   return args;
 }
 
@@ -217,7 +233,8 @@ replace(RegExp, "escape", (original) => ({
 
 replace(RegExpPrototype, "compile", (original) => ({
   method(...args) {
-    return ReflectApply(original, this, checkPattern(args));
+    // V8 takes no flags beside an expression.
+    return ReflectApply(original, this, core.isRegExp(args[0]) ? args : checkPattern(args));
   },
 }).method);
 

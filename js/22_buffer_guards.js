@@ -69,6 +69,26 @@ for (let index = 0; index < SORT_METHODS.length; index++) {
   }).method);
 }
 
+// Methods that go through all elements, each time for a fraction of a second. A loop that calls nothing else is
+// interrupted between two calls of a function that is JavaScript, and after thousands of calls of V8's own.
+const LOOPS = [
+  "copyWithin", "fill", "includes", "indexOf", "join", "lastIndexOf", "reverse", "toReversed", "with",
+];
+const LOOPS_OF_BYTES = ["toBase64", "toHex"];
+
+function interruptBefore(holder, names) {
+  for (let index = 0; index < names.length; index++) {
+    replace(holder, names[index], (original) => ({
+      method(...args) {
+        return ReflectApply(original, this, args);
+      },
+    }).method);
+  }
+}
+
+interruptBefore(TypedArray.prototype, LOOPS);
+interruptBefore(Uint8Array.prototype, LOOPS_OF_BYTES);
+
 function guardView(name) {
   const original = globalThis[name];
   const guarded = function (...args) {

@@ -32,13 +32,20 @@ export function decode(answer) {
 // Maximum characters of a name or a word in a query to the host, which copies it before checking it.
 const MAX_WORD = 2 ** 16;
 
+// Refuses a text that is longer than any name.
+export function checkWord(what, text) {
+  if (text.length > MAX_WORD) {
+    throw new RangeError(`${what} has ${text.length} characters, at most ${MAX_WORD} here`);
+  }
+}
+
 // A query to the host as JSON text.
 export function question(fields) {
   const keys = ObjectKeys(fields);
   for (let index = 0; index < keys.length; index++) {
     const word = fields[keys[index]];
-    if (typeof word === "string" && word.length > MAX_WORD) {
-      throw new RangeError(`${keys[index]} has ${word.length} characters, at most ${MAX_WORD} here`);
+    if (typeof word === "string") {
+      checkWord(keys[index], word);
     }
   }
   return JSONStringify(fields);
@@ -75,4 +82,11 @@ export function name(what, value) {
     throw new TypeError(`${what} must be a string: ${typeof value}`);
   }
   return value;
+}
+
+// A name that is passed to the host by itself, or within a query.
+export function boundedName(what, value) {
+  const text = name(what, value);
+  checkWord(what, text);
+  return text;
 }

@@ -3,7 +3,7 @@
 import { primordials } from "ext:core/mod.js";
 import { checkKeys } from "ext:cx/21_text_guards.js";
 import { remember } from "ext:cx/42_answers.js";
-import { decode, encodeArguments, ops } from "ext:cx/46_encoding.js";
+import { checkWord, decode, encodeArguments, ops } from "ext:cx/46_encoding.js";
 
 const {
   ArrayIsArray,
@@ -38,6 +38,8 @@ function request(call) {
     return refused("`server` and `tool` must be strings");
   }
   try {
+    checkWord("the server's name", server);
+    checkWord("the tool's name", tool);
     return { __proto__: null, server, tool, arguments: encodeArguments(call.args ?? call.arguments) };
   } catch (error) {
     return refused(`${error?.message ?? error}`);

@@ -6,7 +6,7 @@ import { checkKeys } from "ext:cx/21_text_guards.js";
 import { McpToolError } from "ext:cx/40_errors.js";
 import { remember } from "ext:cx/42_answers.js";
 import { abortable, isSignal } from "ext:cx/44_signals.js";
-import { argumentsOf, decode, name, ops, question } from "ext:cx/46_encoding.js";
+import { argumentsOf, boundedName, checkWord, decode, name, ops, question } from "ext:cx/46_encoding.js";
 import { append, call_tool, call_tools, shown } from "ext:cx/48_blocking.js";
 
 const {
@@ -89,6 +89,7 @@ async function callWith(options, begin) {
 }
 
 async function callPair(server, tool, args, options) {
+  checkWord("the tool's name", tool);
   const text = argumentsOf(server, tool, args);
   if (options === undefined || options === null) {
     return remember(decode(await ops.op_cx_call(server, tool, text, 0, 0)));
@@ -97,7 +98,7 @@ async function callPair(server, tool, args, options) {
 }
 
 async function callMCPTool(fullName, args, options) {
-  const tool = name("the tool's name", fullName);
+  const tool = boundedName("the tool's name", fullName);
   const text = argumentsOf(undefined, tool, args);
   if (options === undefined || options === null) {
     return remember(decode(await ops.op_cx_call_full(tool, text, 0, 0)));

@@ -4,7 +4,7 @@ import { primordials } from "ext:core/mod.js";
 import { defineBuiltIn } from "ext:cx/20_guards.js";
 import { fromJson, toJson } from "ext:cx/30_json.js";
 import { McpToolError } from "ext:cx/40_errors.js";
-import { name, orInvalid } from "ext:cx/46_encoding.js";
+import { boundedName, orInvalid } from "ext:cx/46_encoding.js";
 import { query } from "ext:cx/50_tools.js";
 
 const {
@@ -21,17 +21,20 @@ const {
 // make progress.
 const MAX_TRIES = 1_000;
 
+// Maximum characters of a value as JSON text. The host keeps fewer, and copies it before checking it.
+const MAX_VALUE = 2 ** 24;
+
 // An entry is [value], with its tag [value, tag], or [] if it does not exist.
 function ask(call) {
   return query({ __proto__: null, kind: "state", call });
 }
 
 function keyOf(key) {
-  return name("the key", key);
+  return boundedName("the key", key);
 }
 
 function textOf(value) {
-  const text = orInvalid(undefined, undefined, () => toJson("value", value));
+  const text = orInvalid(undefined, undefined, () => toJson("value", value, MAX_VALUE));
   if (text === undefined) {
     const kind = value === undefined ? "undefined" : `a ${typeof value}`;
     throw new McpToolError(`value is ${kind}, which JSON does not have; use null, or state.delete(key)`, {
@@ -79,7 +82,7 @@ const state = ObjectFreeze({
     return await ask({ __proto__: null, delete: { __proto__: null, key: keyOf(key) } });
   },
   async keys(prefix) {
-    const wanted = prefix === undefined || prefix === null ? "" : name("the prefix", prefix);
+    const wanted = prefix === undefined || prefix === null ? "" : boundedName("the prefix", prefix);
     return await ask({ __proto__: null, keys: { __proto__: null, prefix: wanted } });
   },
   async update(key, make, fallback) {

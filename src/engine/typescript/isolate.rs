@@ -218,6 +218,7 @@ impl Isolate {
         promise: &v8::Global<v8::Promise>,
         task: &mut Context<'_>,
     ) -> Poll<Result<v8::Global<v8::Value>, RawOutcome>> {
+        self.modules.next_turn();
         let ended = match self.runtime.poll_event_loop(task, PollEventLoopOptions::default()) {
             Poll::Ready(Err(error)) => return Poll::Ready(Err(RawOutcome::Broken(error.to_string()))),
             Poll::Ready(Ok(())) => true,

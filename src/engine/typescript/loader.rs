@@ -1,8 +1,17 @@
 //! The module loader: it loads `mcp:<server>` and refuses every other specifier.
+//!
+//! It returns no error. From the error of an import deno_core makes the one that the script gets, in a native callback:
+//! it reads the name and the trace, which may run the script's code, and then expects a text as the message. A panic
+//! there ends the process. So a failed import is a module that throws a plain object, which no code of the script can
+//! reach.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::future::poll_fn;
+use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 
 use deno_core::url::form_urlencoded;
 use deno_core::{
@@ -11,6 +20,7 @@ use deno_core::{
 };
 use deno_error::JsErrorBox;
 use futures::FutureExt as _;
+use futures::future::LocalBoxFuture;
 
 use super::instead;
 use super::transpile::FILE_MODULES;
@@ -20,6 +30,12 @@ use crate::tools::names::typescript_name;
 
 /// The scheme of the modules of servers.
 const SCHEME: &str = "mcp:";
+
+/// The scheme of modules that throw why an import was refused.
+const REFUSED: &str = "refused:";
+
+/// Maximum bytes of a server's name; a longer one names no server.
+const MAX_NAME: usize = 4096;
 
 /// What the module of files exports: the functions of the global `fs`.
 pub(super) const FILE_EXPORTS: [&str; 17] = [
@@ -43,11 +59,13 @@ pub(super) const FILE_EXPORTS: [&str; 17] = [
 ];
 
 /// The source of that module. The functions are those of the global `fs`, also where a server has taken that
-/// name.
+/// name. A script may have replaced what is used here.
 fn files_source() -> String {
     let names = FILE_EXPORTS.join(", ");
+    let failed = throws("the functions of `fs` cannot be imported: the script has replaced `Symbol.for`");
     format!(
-        "const fs = globalThis[Symbol.for(\"cx.fs\")];\nexport default fs;\nexport const {{ {names} }} = fs;\n"
+        "let fs, {names};\ntry {{\nfs = globalThis[Symbol.for(\"cx.fs\")];\n({{ {names} }} = fs);\n}} catch {{\n\
+         {failed}}}\nexport {{ fs as default, {names} }};\n"
     )
 }
 
@@ -60,12 +78,63 @@ pub(super) fn is_of_files(specifier: &str) -> bool {
 #[derive(Default)]
 pub(crate) struct ServerModules {
     host: RefCell<Option<Arc<dyn RunHost>>>,
+    /// How often the event loop was polled.
+    turn: Rc<Cell<u64>>,
+    attempts: Rc<Attempts>,
+}
+
+/// Which imports have failed. Their modules are kept by deno_core and throw the same again, so another attempt is
+/// another module.
+#[derive(Default)]
+struct Attempts {
+    /// How many imports have failed.
+    failed: Cell<u64>,
+    /// The attempt at which each server was loaded.
+    loaded: RefCell<HashMap<String, u64>>,
+}
+
+impl Attempts {
+    fn fail(&self) {
+        self.failed.set(self.failed.get() + 1);
+    }
+
+    /// The attempt that an import of `server` belongs to.
+    fn of_server(&self, server: &str) -> u64 {
+        self.loaded.borrow().get(server).copied().unwrap_or_else(|| self.failed.get())
+    }
 }
 
 impl ServerModules {
     /// Assigns a run to the loader.
     pub(crate) fn start(&self, host: Arc<dyn RunHost>) {
         *self.host.borrow_mut() = Some(host);
+    }
+
+    /// Called before the event loop is polled.
+    pub(crate) fn next_turn(&self) {
+        self.turn.set(self.turn.get() + 1);
+    }
+
+    /// Resolves at the next poll of the event loop. A script that imports again as soon as an import fails would
+    /// otherwise keep deno_core in one poll, where a stopped run is not noticed.
+    fn wait_for_turn(&self) -> LocalBoxFuture<'static, ()> {
+        let turn = Rc::clone(&self.turn);
+        let now = turn.get();
+        poll_fn(move |task| {
+            if turn.get() > now {
+                return Poll::Ready(());
+            }
+            task.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .boxed_local()
+    }
+
+    /// The URL of a module that throws `message`.
+    fn refuse(&self, message: &str) -> String {
+        self.attempts.fail();
+        let message: String = form_urlencoded::byte_serialize(message.as_bytes()).collect();
+        format!("{REFUSED}{}?{message}", self.attempts.failed.get())
     }
 }
 
@@ -78,15 +147,17 @@ impl ModuleLoader for ServerModules {
     ) -> Result<ModuleSpecifier, JsErrorBox> {
         let url = if is_of_files(specifier) {
             FILE_MODULES[0].to_owned()
-        } else if let Some(server) = specifier.strip_prefix(SCHEME) {
-            url_of(server)
+        } else if let Some(server) = specifier.strip_prefix(SCHEME).filter(|server| server.len() <= MAX_NAME)
+        {
+            url_of(server, self.attempts.of_server(server))
         } else {
-            return Err(JsErrorBox::type_error(format!(
+            self.refuse(&format!(
                 "cannot import `{}`: scripts have no packages and no URLs; {}",
                 text::start(specifier, 100),
                 instead::of_import(specifier)
-            )));
+            ))
         };
+        // Each of these is a URL, whatever the specifier was.
         ModuleSpecifier::parse(&url).map_err(|error| JsErrorBox::type_error(error.to_string()))
     }
 
@@ -96,30 +167,26 @@ impl ModuleLoader for ServerModules {
         _referrer: Option<&ModuleLoadReferrer>,
         options: ModuleLoadOptions,
     ) -> ModuleLoadResponse {
-        let refuse =
-            |message: &str| ModuleLoadResponse::Sync(Err(JsErrorBox::type_error(message.to_owned())));
-        if options.requested_module_type != RequestedModuleType::None {
-            return refuse("`mcp:` modules take no import attributes");
-        }
-        if specifier.as_str() == FILE_MODULES[0] {
-            return ModuleLoadResponse::Sync(Ok(ModuleSource::new(
-                ModuleType::JavaScript,
-                ModuleSourceCode::String(files_source().into()),
-                specifier,
-                None,
-            )));
-        }
-        let Some(host) = self.host.borrow().clone() else {
-            return refuse("there is no run");
-        };
+        let host = self.host.borrow().clone();
+        let attempts = Rc::clone(&self.attempts);
+        let turn = self.wait_for_turn();
         let specifier = specifier.clone();
+        let has_attributes = options.requested_module_type != RequestedModuleType::None;
         let source = async move {
-            let server = server_of(&specifier);
-            let tools = HostCalls::new(host).tool_names(&server).await;
-            let tools = tools.map_err(|error| JsErrorBox::type_error(error.message))?;
+            turn.await;
+            let source = if has_attributes {
+                Err("`mcp:` modules take no import attributes".to_owned())
+            } else if specifier.as_str() == FILE_MODULES[0] {
+                Ok(files_source())
+            } else if specifier.as_str().starts_with(REFUSED) {
+                Err(decoded(specifier.query().unwrap_or_default()))
+            } else {
+                load_server(host, &specifier, &attempts).await
+            };
+            let source = source.unwrap_or_else(|message| throws(&message));
             Ok(ModuleSource::new(
                 ModuleType::JavaScript,
-                ModuleSourceCode::String(module_source(&server, &tools).into()),
+                ModuleSourceCode::String(source.into()),
                 &specifier,
                 None,
             ))
@@ -128,17 +195,43 @@ impl ModuleLoader for ServerModules {
     }
 }
 
-/// The URL of a server's module. The name is encoded here, because a URL parser changes names: it encodes what is not
-/// ASCII, drops tabs and spaces, and takes `?` and `#` for the ends of them.
-fn url_of(server: &str) -> String {
-    let name: String = form_urlencoded::byte_serialize(server.as_bytes()).collect();
-    format!("{SCHEME}{name}")
+/// The source of a server's module, or why there is none.
+async fn load_server(
+    host: Option<Arc<dyn RunHost>>,
+    specifier: &ModuleSpecifier,
+    attempts: &Attempts,
+) -> Result<String, String> {
+    let Some(host) = host else {
+        return Err("there is no run".to_owned());
+    };
+    let attempt = specifier.fragment().and_then(|attempt| attempt.parse().ok()).unwrap_or(0);
+    let server = decoded(specifier.path());
+    match HostCalls::new(host).tool_names(&server).await {
+        Ok(tools) => {
+            let source = module_source(&server, &tools);
+            attempts.loaded.borrow_mut().entry(server).or_insert(attempt);
+            Ok(source)
+        }
+        Err(error) => {
+            attempts.fail();
+            Err(error.message)
+        }
+    }
 }
 
-/// The server of a module that [`url_of`] names.
-fn server_of(specifier: &ModuleSpecifier) -> String {
-    let name = specifier.as_str().strip_prefix(SCHEME).unwrap_or_default();
-    form_urlencoded::parse(name.as_bytes()).next().map(|(name, _)| name.into_owned()).unwrap_or_default()
+/// The URL of a server's module. The name is encoded here, because a URL parser changes names: it encodes what is not
+/// ASCII, drops tabs and spaces, and takes `?` and `#` for the ends of them.
+fn url_of(server: &str, attempt: u64) -> String {
+    let name: String = form_urlencoded::byte_serialize(server.as_bytes()).collect();
+    match attempt {
+        0 => format!("{SCHEME}{name}"),
+        _ => format!("{SCHEME}{name}#{attempt}"),
+    }
+}
+
+/// The text that [`url_of`] or [`ServerModules::refuse`] has encoded.
+fn decoded(encoded: &str) -> String {
+    form_urlencoded::parse(encoded.as_bytes()).next().map(|(text, _)| text.into_owned()).unwrap_or_default()
 }
 
 /// The names under which a module exports a tool: its own name and the camelCase form.
@@ -152,23 +245,40 @@ pub(crate) fn export_names(tool: &str) -> Vec<String> {
     names
 }
 
-/// The source of a server's module. Every name is written as a JSON string, which is also a
-/// JavaScript string literal, so that no name can become code.
+/// A text as a JSON string, which is also a JavaScript string literal, so that no text can become code.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// Statements that throw what an import fails with. deno_core makes a `TypeError` with this message of it. All that it
+/// reads are own data properties, so it runs no getter of the script, to which the object would be passed.
+fn throws(message: &str) -> String {
+    format!(
+        "let prototype;\ntry {{\nprototype = TypeError.prototype;\n}} catch {{}}\n\
+         throw {{ __proto__: prototype, name: \"TypeError\", message: {}, stack: undefined }};\n",
+        quoted(message)
+    )
+}
+
+/// The source of a server's module.
 fn module_source(server: &str, tools: &[String]) -> String {
-    let quoted = |text: &str| serde_json::Value::from(text).to_string();
-    let mut source = format!("const server = tools[{}];\nexport default server;\n", quoted(server));
+    let mut variables = String::from("let server");
+    let mut assignments = format!("server = tools[{}];\n", quoted(server));
+    let mut exports = String::from("server as default");
     let mut exported = std::collections::HashSet::new();
     for (position, tool) in tools.iter().enumerate() {
-        let mut exports = String::new();
+        let mut is_exported = false;
         for name in export_names(tool) {
             if exported.insert(name.clone()) {
-                let _ = write!(exports, "tool{position} as {}, ", quoted(&name));
+                let _ = write!(exports, ", tool{position} as {}", quoted(&name));
+                is_exported = true;
             }
         }
-        if !exports.is_empty() {
-            let name = quoted(tool);
-            let _ = writeln!(source, "const tool{position} = server[{name}];\nexport {{ {exports}}};");
+        if is_exported {
+            let _ = write!(variables, ", tool{position}");
+            let _ = writeln!(assignments, "tool{position} = server[{}];", quoted(tool));
         }
     }
-    source
+    let failed = throws("the tools of this server cannot be imported");
+    format!("{variables};\ntry {{\n{assignments}}} catch {{\n{failed}}}\nexport {{ {exports} }};\n")
 }

@@ -6,6 +6,7 @@
 
 pub(crate) mod engine;
 
+mod call_sites;
 mod host_calls;
 mod instead;
 mod isolate;

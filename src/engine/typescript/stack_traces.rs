@@ -5,9 +5,9 @@
 
 use std::rc::Rc;
 
-use deno_core::error::prepare_stack_trace_callback;
 use deno_core::v8;
 
+use super::call_sites;
 use super::transpile::{Location, Positions};
 
 /// Maximum bytes of a trace that is changed. Frames are a few kilobytes; the rest is a message that
@@ -71,15 +71,38 @@ fn split_frame<'a>(line: &'a str, script: &str) -> Option<(&'a str, u32, u32, &'
     Some((&line[..at], line_number.parse().ok()?, column.parse().ok()?, rest))
 }
 
-/// V8's callback. What a script's own `Error.prepareStackTrace` returns is not changed unless it is
-/// text.
+/// V8's callback, which it calls in place of a script's own `Error.prepareStackTrace`. What that returns is not changed
+/// unless it is text.
 fn prepare<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     error: v8::Local<'s, v8::Value>,
-    frames: v8::Local<'s, v8::Array>,
+    sites: v8::Local<'s, v8::Array>,
 ) -> v8::Local<'s, v8::Value> {
-    let trace = prepare_stack_trace_callback(scope, error, frames);
+    let trace = match function_of_script(scope) {
+        Some((constructor, function)) => {
+            let sites = call_sites::copies(scope, sites);
+            function.call(scope, constructor.into(), &[error, sites.into()])
+        }
+        None => {
+            let trace = call_sites::trace(scope, error, sites);
+            v8::String::new(scope, &trace).map(Into::into)
+        }
+    };
+    let trace = trace.unwrap_or_else(|| v8::undefined(scope).into());
     map_text(scope, trace).unwrap_or(trace)
+}
+
+/// `Error.prepareStackTrace`, if a script has set it, and its receiver. To read it may run the script's code.
+fn function_of_script<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+) -> Option<(v8::Local<'s, v8::Object>, v8::Local<'s, v8::Function>)> {
+    v8::tc_scope!(let scope, scope);
+    let global = scope.get_current_context().global(scope);
+    let key = v8::String::new(scope, "Error")?;
+    let constructor = global.get(scope, key.into())?.try_cast::<v8::Object>().ok()?;
+    let key = v8::String::new(scope, "prepareStackTrace")?;
+    let function = constructor.get(scope, key.into())?.try_cast::<v8::Function>().ok()?;
+    Some((constructor, function))
 }
 
 /// `None` if there is nothing to change.
@@ -88,7 +111,8 @@ fn map_text<'s>(
     trace: v8::Local<'s, v8::Value>,
 ) -> Option<v8::Local<'s, v8::Value>> {
     let text = trace.try_cast::<v8::String>().ok()?;
-    if text.utf8_length(scope) > MAX_BYTES {
+    // The first question does not make one text of its parts.
+    if text.length() > MAX_BYTES || text.utf8_length(scope) > MAX_BYTES {
         return None;
     }
     let text = text.to_rust_string_lossy(scope);

@@ -27,6 +27,7 @@ mod namespaces;
 mod output;
 mod parse;
 mod paths;
+mod patterns;
 mod positions;
 mod print;
 mod qualify;

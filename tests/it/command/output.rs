@@ -434,3 +434,17 @@ fn the_exit_statuses_are_documented() {
         assert!(page.contains(&format!("\n| {status} | ")), "{status}");
     }
 }
+
+/// Where the stack ends deno_core printed the message of an error, as it is, for each trace that it could not finish.
+#[test]
+fn v_746_no_trace_is_printed_where_the_stack_ends() {
+    let code = "
+        const fall = () => {
+            try { fall() } catch {}
+            try { new Error('\\x1b[31mforged').stack } catch {}
+        };
+        fall();
+        return 1";
+    let output = output_of(&["run", "-e", code]);
+    assert_eq!((text(&output.stdout), text(&output.stderr)), ("1\n".to_owned(), String::new()));
+}

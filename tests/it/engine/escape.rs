@@ -1,6 +1,8 @@
 //! Attacks of docs/threats.md, groups JC, JM, JE and BV. Each test is named by its number there. Those that
 //! may take a process down (`CP` there) run in a child, with an honest run beside and one after them.
 
+/// Errors that the engine describes.
+mod errors;
 /// Attacks on memory.
 mod memory;
 /// Attempts to reach what is outside of the sandbox.

@@ -2,6 +2,9 @@
 //! (`tests/it/slow/walk.rs`) looks for new ones; these are the known ones, and each would block its thread without its
 //! guard.
 
+/// Loops of calls.
+mod loops;
+
 use cx::ErrorCode;
 use serde_json::{Value, json};
 
@@ -272,6 +275,23 @@ fn v_370_patterns_that_are_longer_than_any_that_compiles() {
     ]
     .map(|script| format!("{text} {script}"));
     refused(&scripts.each_ref().map(String::as_str));
+}
+
+#[test]
+fn v_750_patterns_with_many_classes_or_names() {
+    let scripts = [
+        r"new RegExp('[' + '\\p{L}'.repeat(1e5) + ']', 'u')",
+        r"new RegExp('[' + '\\w'.repeat(40_000) + ']', 'ui')",
+        r"new RegExp('[' + '[\\p{L}--\\p{Lu}]'.repeat(30_000) + ']', 'v')",
+        r"new RegExp('[' + '[^a]'.repeat(10_000) + ']', 'v')",
+        r"const r = new RegExp('[' + '\\w'.repeat(40_000) + ']'); new RegExp(r, { toString: () => 'ui' })",
+        "'a'.match('(?<a>x)|'.repeat(60_000))",
+        "/a/.compile('(?<a>x)|'.repeat(60_000))",
+    ];
+    refused(&scripts);
+    let literals = [format!("/[{}]/u", r"\p{L}".repeat(1_000)), format!("/{}/", "(?<a>x)|".repeat(10_000))];
+    let literals = literals.each_ref().map(String::as_str);
+    all_end_with("TRANSPILE_ERROR", Stage::new(false).with_wall_ms(ENOUGH), &literals);
 }
 
 #[test]

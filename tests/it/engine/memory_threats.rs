@@ -76,6 +76,25 @@ fn v_264_a_clone_shares_its_strings() {
 }
 
 /// An op copies its arguments before the host can look at the run's memory again.
+/// Each was copied several times before the host refused it.
+#[test]
+fn v_749_names_that_are_longer_than_any_name() {
+    for call in [
+        "await callMCPTool(s)",
+        "await state.get(s)",
+        "await state.set(s, 1)",
+        "await state.delete(s)",
+        "await state.keys(s)",
+        "await state.update(s, () => 1)",
+        "await state.set('a', 'x'.repeat(2 ** 24))",
+    ] {
+        let outcome = bounded(&format!("const s = 'x'.repeat(2 ** 28); {call}"));
+        assert_eq!(outcome["error"]["name"], "RangeError", "{call}: {outcome:#}");
+    }
+    let outcome = bounded("return call_tool('mock', 'x'.repeat(2 ** 28)).error.code");
+    assert_eq!(outcome["value"], "INVALID_ARGUMENTS", "{outcome:#}");
+}
+
 #[test]
 fn v_265_one_host_call_copies_no_more_than_so_much() {
     for source in [

@@ -8,6 +8,7 @@ use swc_ecma_ast::{
 use swc_ecma_visit::{Visit, VisitWith};
 
 use super::error::{TranspileError, TranspileErrorKind};
+use super::patterns::find_heavy;
 use super::positions::location_of;
 use crate::engine::fence::Part;
 use crate::engine::typescript::instead;
@@ -51,6 +52,15 @@ pub(super) fn check(part: Part<'_>, module: &Module) -> Result<(), TranspileErro
                 "export an object that holds both",
             ));
         }
+    }
+    if let Some(span) = find_heavy(part.text, module) {
+        return Err(error(
+            part,
+            TranspileErrorKind::Transpile,
+            span,
+            "this regular expression has too many classes, names or characters to be compiled",
+            "use at most 200 `\\p{…}`, 1,000 `\\w` or the like, 4,000 named groups, and 4,096 characters with `v`",
+        ));
     }
     // These words cannot be written with escapes, so text without them needs no walk over the tree.
     if part.text.contains('@') || part.text.contains("import") {

@@ -1,0 +1,72 @@
+//! Bounds on patterns of regular expressions that are written as such. `js/19_text.js` has the same bounds for those
+//! that are made of a text, and says why.
+
+use swc_common::Span;
+use swc_ecma_ast::{Module, Regex};
+use swc_ecma_visit::{Visit, VisitWith};
+
+const MAX_PROPERTIES: usize = 200;
+const MAX_CLASSES: usize = 1_000;
+const MAX_SETS_PATTERN: usize = 1 << 12;
+const MAX_NAMED_GROUPS: usize = 4_000;
+
+/// A pattern of no more bytes passes no bound.
+const MIN_REFUSED: usize = 2 * MAX_PROPERTIES;
+
+/// Where the first regular expression of a module is that V8 would compile for too long.
+pub(super) fn find_heavy(text: &str, module: &Module) -> Option<Span> {
+    let mut finder = Finder { found: None };
+    if text.len() > MIN_REFUSED {
+        module.visit_with(&mut finder);
+    }
+    finder.found
+}
+
+struct Finder {
+    found: Option<Span>,
+}
+
+impl Visit for Finder {
+    fn visit_regex(&mut self, regex: &Regex) {
+        if is_heavy(&regex.exp, &regex.flags) {
+            self.found.get_or_insert(regex.span);
+        }
+    }
+}
+
+fn is_heavy(pattern: &str, flags: &str) -> bool {
+    if pattern.len() <= MIN_REFUSED {
+        return false;
+    }
+    let has_more = |starts: &str, max: usize| {
+        let escapes = pattern.as_bytes().windows(2).filter(|pair| pair[0] == b'\\');
+        escapes.filter(|pair| starts.as_bytes().contains(&pair[1])).count() > max
+    };
+    let has_sets = flags.contains('v');
+    pattern.matches("(?<").count() > MAX_NAMED_GROUPS
+        || has_sets && pattern.len() > MAX_SETS_PATTERN
+        || (has_sets || flags.contains('u'))
+            && (has_more("pP", MAX_PROPERTIES) || has_more("wWdDsS", MAX_CLASSES))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_heavy;
+
+    #[test]
+    fn v_750_each_bound_counts_what_v8_takes_long_for() {
+        for (part, count, flags) in [
+            (r"\p{L}", 200, "u"),
+            (r"\P{L}", 200, "iu"),
+            (r"\w", 1_000, "u"),
+            (r"\S", 1_000, "vi"),
+            ("(?<a>x)|", 4_000, ""),
+            ("ab", 2_048, "v"),
+        ] {
+            assert!(!is_heavy(&part.repeat(count), flags), "{part} {flags}");
+            assert!(is_heavy(&part.repeat(count + 1), flags), "{part} {flags}");
+        }
+        // Without the flags `\p` is a letter, and a class is short.
+        assert!(!is_heavy(&r"\p{L}\w".repeat(10_000), "gi"));
+    }
+}
