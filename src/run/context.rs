@@ -1,11 +1,14 @@
 //! The context of one run: its script, limits, tools and time.
 
+mod inherited;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use self::inherited::{Answering, Shared};
 use crate::files::{Clock, FileOptions, RunFiles};
 use crate::llm::setup::LlmSetup;
 use crate::run::call_terms::EndableCalls;
@@ -181,61 +184,40 @@ impl ExecutionContext {
             tape.begin(&script, environment.facts(limits));
         }
         let caller = environment.caller.as_deref();
+        let shared = caller.map_or_else(|| Shared::new(&mut script, &environment), Shared::of_caller);
+        let answering =
+            caller.map_or_else(|| Answering::new(&mut script, &environment), Answering::of_caller);
         let above = caller.map(|caller| Arc::clone(&caller.clock));
         let clock = RunClock::start(environment.limits.clone(), environment.engine_start_time, above);
         let prompts = match caller {
             Some(caller) => caller.prompts.of_nested(&clock, &environment.cancel),
             None => Prompts::new(&environment.limits, &clock, &environment.cancel, &environment.runtime),
         };
-        let elicitor = match caller {
-            Some(caller) => caller.elicitor.clone(),
-            None => script.elicitor.take().or_else(|| environment.elicitor.clone()),
-        };
-        let on_elicitation = elicitor
+        let on_elicitation = answering
+            .elicitor
             .clone()
             .map(|elicitor| elicitation::handler(elicitor, Arc::clone(&prompts), script.name.clone()));
-        let (approver, approver_kind) = match (caller, script.approver.take(), &environment.approver) {
-            (Some(caller), ..) => (caller.approver.clone(), caller.approver_kind),
-            (None, Some(own), _) => (Some(own), ApproverKind::Client),
-            (None, None, Some(executors)) => (Some(Arc::clone(executors)), ApproverKind::Executor),
-            (None, None, None) => (None, ApproverKind::None),
-        };
-        let models = || {
-            Arc::new(RunModels::new(
-                Arc::clone(&environment.llm),
-                std::mem::take(&mut script.sampling),
-                script.client_model.take(),
-            ))
-        };
-        let models = caller.map_or_else(models, |caller| Arc::clone(&caller.models));
-        let slots = || Arc::new(CallSlots::new(environment.limits.clone()));
-        let slots = caller.map_or_else(slots, |caller| Arc::clone(&caller.slots));
-        let listening = || Arc::new(Listening::new(environment.cancel.clone()));
-        let listening = caller.map_or_else(listening, |caller| Arc::clone(&caller.listening));
         let files = RunFiles::new(environment.file_options(limits.memory_bytes, script.is_dry_run));
         Self {
             files: Arc::new(files),
             cancel: environment.cancel.clone(),
             turn: Turn::default(),
-            approver,
-            approver_kind,
+            approver: answering.approver,
+            approver_kind: answering.approver_kind,
             clock,
             prompts,
             on_elicitation,
-            elicitor,
-            listening,
-            slots,
+            elicitor: answering.elicitor,
+            listening: shared.listening,
+            slots: shared.slots,
             ledger: Mutex::default(),
             endable_calls: EndableCalls::default(),
-            models,
+            models: shared.models,
             streams: Mutex::default(),
             fetches: Fetches::new(&environment.grants, &limits),
             depth: caller.map_or(0, |caller| caller.depth + 1),
-            nested_slots: caller.map_or_else(Arc::default, |caller| Arc::clone(&caller.nested_slots)),
-            suggestions: caller.map_or_else(
-                || Arc::new(SuggestionBudget::of_run()),
-                |caller| Arc::clone(&caller.suggestions),
-            ),
+            nested_slots: shared.nested_slots,
+            suggestions: shared.suggestions,
             script,
             environment,
         }
