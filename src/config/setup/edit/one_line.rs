@@ -1,5 +1,5 @@
-//! Adds to objects of a JSON text that are on one line, so that they stay on one line. `jsonc-parser` would split such an
-//! object into lines.
+//! Adds to objects of a JSON text that are on one line, so that they stay on one line. `jsonc-parser` would split such
+//! an object into lines.
 
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
-//! Removes members of an object in a JSON text as a person would: with their lines and the comments in these, without a
-//! comma or a blank line too many. A comment in a line of its own stays. It is often about more than the next member, or
-//! is a disabled entry.
+//! Removes members of an object in a JSON text as a person would: with their lines and the comments in these, without
+//! a comma or a blank line too many. A comment in a line of its own stays. It is often about more than the next member,
+//! or is a disabled entry.
 
 use std::collections::HashSet;
 use std::ops::Range;
