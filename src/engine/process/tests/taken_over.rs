@@ -28,6 +28,16 @@ async fn v_704_a_worker_reads_no_clock_of_another_process() {
     assert_eq!(printed(&result), "own: possible; of others: refused; resolution: refused", "{result:?}");
 }
 
+/// The kernel looks for the process of a number before it says that it is none of the caller's.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_719_a_worker_does_not_learn_which_numbers_processes_have() {
+    let stage = Stage::new(1, 1);
+    let result = stage.run(&format!("// hostile: numbers\n// {}\nreturn 1", processes().await)).await;
+    let expected = "own processors: possible; those of others: refused; attributes of threads: possible; \
+                    locks: possible; locks with owners: refused";
+    assert_eq!(printed(&result), expected, "{result:?}");
+}
+
 /// With a limit of 0 the kernel would start the program of `core_pattern`, if there is one, for each crash.
 #[tokio::test(flavor = "multi_thread")]
 async fn v_707_no_program_is_started_for_the_core_dump_of_a_worker() {
