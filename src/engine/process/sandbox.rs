@@ -12,7 +12,9 @@ use landlock::{
     ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _,
 };
 use landlock::{RulesetStatus, Scope};
-use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
+use rustix::process::{
+    DumpableBehavior, Resource, Rlimit, Signal, getrlimit, set_dumpable_behavior, setrlimit,
+};
 use rustix::thread::UnshareFlags;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
@@ -33,10 +35,6 @@ const MAX_THREADS: usize = 64;
 /// read are all the same page of zeros, and the kernel does not count their page tables as memory of the process: a 512th
 /// of the address space.
 const MORE_ADDRESS_SPACE: u64 = 128 << 30;
-
-/// The limit of core dumps with which there are none. With 0 the kernel still starts a program for each, as root, where
-/// `core_pattern` names one (`core(5)`); 1 is the number by which it knows those of that program itself.
-const NO_CORE_DUMPS: u64 = 1;
 
 /// The measure that a worker has a user namespace and a network namespace of its own.
 const NAMESPACES: &str = "network namespace";
@@ -133,14 +131,15 @@ pub(super) fn close_files(confinement: &mut Confinement) {
     // this setting.
     end_with_parent(confinement);
     confinement.address_space = machine::address_space_used().unwrap_or(0);
-    let limits = [
-        (Resource::Core, NO_CORE_DUMPS),
-        (Resource::Fsize, 0),
-        (Resource::Memlock, 0),
-        (Resource::Nofile, MAX_DESCRIPTORS),
-    ];
+    let limits = [(Resource::Fsize, 0), (Resource::Memlock, 0), (Resource::Nofile, MAX_DESCRIPTORS)];
     let limited = limits.into_iter().try_for_each(|(resource, most)| limit(resource, most));
     confinement.record("resource limits", limited.map_err(|error| error.to_string()));
+    // Not a limit of 0, with which the kernel still starts the program of `core_pattern` for each core dump, as root
+    // (`core(5)`), nor one of 1, which cannot be set where a service has 0. From here on the files of this process in
+    // `/proc` belong to root. It has opened those that it needs, and its executor, before the first message, that of its
+    // memory.
+    let dumpable = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    confinement.record("no core dumps", dumpable.map_err(|error| error.to_string()));
     let privileges = rustix::thread::set_no_new_privs(true);
     confinement.record("no new privileges", privileges.map_err(|error| error.to_string()));
     confinement.record("landlock", landlock());
