@@ -184,9 +184,17 @@ impl ExecutionContext {
             tape.begin(&script, environment.facts(limits));
         }
         let caller = environment.caller.as_deref();
-        let shared = caller.map_or_else(|| Shared::new(&mut script, &environment), Shared::of_caller);
-        let answering =
-            caller.map_or_else(|| Answering::new(&mut script, &environment), Answering::of_caller);
+        let shared = match caller {
+            Some(caller) => caller.shared(),
+            None => Shared::new(&mut script, &environment.cancel, &environment.limits, &environment.llm),
+        };
+        let answering = match caller {
+            Some(caller) => caller.answering(),
+            None => {
+                let (approver, elicitor) = (environment.approver.as_ref(), environment.elicitor.as_ref());
+                Answering::new(&mut script, approver, elicitor)
+            }
+        };
         let above = caller.map(|caller| Arc::clone(&caller.clock));
         let clock = RunClock::start(environment.limits.clone(), environment.engine_start_time, above);
         let prompts = match caller {
@@ -216,10 +224,29 @@ impl ExecutionContext {
             streams: Mutex::default(),
             fetches: Fetches::new(&environment.grants, &limits),
             depth: caller.map_or(0, |caller| caller.depth + 1),
-            nested_slots: shared.nested_slots,
+            nested_slots: caller.map_or_else(Arc::default, |caller| Arc::clone(&caller.nested_slots)),
             suggestions: shared.suggestions,
             script,
             environment,
+        }
+    }
+
+    /// What a run that this run calls shares with it.
+    fn shared(&self) -> Shared {
+        Shared {
+            listening: Arc::clone(&self.listening),
+            slots: Arc::clone(&self.slots),
+            models: Arc::clone(&self.models),
+            suggestions: Arc::clone(&self.suggestions),
+        }
+    }
+
+    /// Who answers for the user of a run that this run calls.
+    fn answering(&self) -> Answering {
+        Answering {
+            approver: self.approver.clone(),
+            approver_kind: self.approver_kind,
+            elicitor: self.elicitor.clone(),
         }
     }
 

@@ -1,12 +1,14 @@
-//! What a run that a script has called gets from its caller. Any other run has its own.
+//! What a run that a script has called gets from its caller. Any other run has its own, which is made here.
 
 use std::sync::Arc;
 
-use super::{ExecutionContext, RunEnvironment};
+use tokio_util::sync::CancellationToken;
+
+use crate::llm::setup::LlmSetup;
 use crate::run::limits::call_slots::CallSlots;
+use crate::run::limits::in_force::RunLimits;
 use crate::run::listening::Listening;
 use crate::run::models::RunModels;
-use crate::run::nested::NestedSlots;
 use crate::run::observer::ApproverKind;
 use crate::run::script::Script;
 use crate::tools::Elicitor;
@@ -18,30 +20,23 @@ pub(super) struct Shared {
     pub(super) listening: Arc<Listening>,
     pub(super) slots: Arc<CallSlots>,
     pub(super) models: Arc<RunModels>,
-    pub(super) nested_slots: Arc<NestedSlots>,
     pub(super) suggestions: Arc<SuggestionBudget>,
 }
 
 impl Shared {
     /// For a run that no script has called.
-    pub(super) fn new(script: &mut Script, environment: &RunEnvironment) -> Self {
+    pub(super) fn new(
+        script: &mut Script,
+        cancel: &CancellationToken,
+        limits: &RunLimits,
+        llm: &Arc<LlmSetup>,
+    ) -> Self {
         let (sampling, client_model) = (std::mem::take(&mut script.sampling), script.client_model.take());
         Self {
-            listening: Arc::new(Listening::new(environment.cancel.clone())),
-            slots: Arc::new(CallSlots::new(environment.limits.clone())),
-            models: Arc::new(RunModels::new(Arc::clone(&environment.llm), sampling, client_model)),
-            nested_slots: Arc::default(),
+            listening: Arc::new(Listening::new(cancel.clone())),
+            slots: Arc::new(CallSlots::new(limits.clone())),
+            models: Arc::new(RunModels::new(Arc::clone(llm), sampling, client_model)),
             suggestions: Arc::new(SuggestionBudget::of_run()),
-        }
-    }
-
-    pub(super) fn of_caller(caller: &ExecutionContext) -> Self {
-        Self {
-            listening: Arc::clone(&caller.listening),
-            slots: Arc::clone(&caller.slots),
-            models: Arc::clone(&caller.models),
-            nested_slots: Arc::clone(&caller.nested_slots),
-            suggestions: Arc::clone(&caller.suggestions),
         }
     }
 }
@@ -56,22 +51,14 @@ pub(super) struct Answering {
 }
 
 impl Answering {
-    /// For a run that no script has called: the script's own, or else the executor's.
-    pub(super) fn new(script: &mut Script, environment: &RunEnvironment) -> Self {
-        let (approver, approver_kind) = match (script.approver.take(), &environment.approver) {
+    /// For a run that no script has called: the script's own, or else those of the executor.
+    pub(super) fn new(script: &mut Script, approver: Option<&Approver>, elicitor: Option<&Elicitor>) -> Self {
+        let (approver, approver_kind) = match (script.approver.take(), approver) {
             (Some(own), _) => (Some(own), ApproverKind::Client),
             (None, Some(executors)) => (Some(Arc::clone(executors)), ApproverKind::Executor),
             (None, None) => (None, ApproverKind::None),
         };
-        let elicitor = script.elicitor.take().or_else(|| environment.elicitor.clone());
+        let elicitor = script.elicitor.take().or_else(|| elicitor.cloned());
         Self { approver, approver_kind, elicitor }
-    }
-
-    pub(super) fn of_caller(caller: &ExecutionContext) -> Self {
-        Self {
-            approver: caller.approver.clone(),
-            approver_kind: caller.approver_kind,
-            elicitor: caller.elicitor.clone(),
-        }
     }
 }
