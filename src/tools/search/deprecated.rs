@@ -26,8 +26,11 @@ pub(crate) fn deprecated(documents: &[Document<'_>]) -> Vec<Deprecated> {
     if positions.is_empty() {
         return Vec::new();
     }
-    let name = |(position, document): (usize, &Document<'_>)| ((document.server, document.tool), position);
-    let names: HashMap<(&str, &str), usize> = documents.iter().enumerate().map(name).collect();
+    let names: HashMap<(&str, &str), usize> = documents
+        .iter()
+        .enumerate()
+        .map(|(position, document)| ((document.server, document.tool), position))
+        .collect();
     let named = |position: usize| {
         let Document { server, tool, description, .. } = documents[position];
         let mut others = names_in(usage::deprecation_note(description)?).filter(|other| *other != tool);

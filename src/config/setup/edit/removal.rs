@@ -52,7 +52,7 @@ pub(super) fn remove(text: &str, keys: &[String], names: &[String]) -> Result<St
     let parsed = parse_to_ast(text, &CollectOptions::default(), &JSON).map_err(|error| error.to_string())?;
     let root = parsed.value.as_ref().and_then(|value| value.as_object()).ok_or("it is not an object")?;
     let object = keys.iter().try_fold(root, |object, key| object.get_object(key));
-    let properties = object.map_or(&[][..], |object| object.properties.as_slice());
+    let properties = object.map(|object| object.properties.as_slice()).unwrap_or_default();
     let present: HashSet<&str> = properties.iter().map(|member| member.name.as_str()).collect();
     if let Some(missing) = names.iter().find(|name| !present.contains(name.as_str())) {
         return Err(format!("`{missing}` is not in it any more"));
