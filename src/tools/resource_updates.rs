@@ -13,8 +13,8 @@ pub struct ResourceUpdates {
 }
 
 impl ResourceUpdates {
-    /// A new subscription of `owner`, and the subscriber's end of it: the value is marked as changed with each report. Reports
-    /// that follow each other before the subscriber looks are one change, so that they take no memory.
+    /// A new subscription of `owner`, and the subscriber's end of it: the value is marked as changed with each report.
+    /// Reports that follow each other before the subscriber looks are one change, so that they take no memory.
     pub(crate) fn channel(owner: Arc<str>) -> (Self, watch::Receiver<u64>) {
         let (reports, receiver) = watch::channel(0);
         (Self { reports, owner }, receiver)

@@ -136,8 +136,8 @@ pub(super) fn close_files(confinement: &mut Confinement) {
     confinement.record("resource limits", limited.map_err(|error| error.to_string()));
     // Not a limit of 0, with which the kernel still starts the program of `core_pattern` for each core dump, as root
     // (`core(5)`), nor one of 1, which cannot be set where a service has 0. From here on the files of this process in
-    // `/proc` belong to root. It has opened those that it needs, and its executor, before the first message, that of its
-    // memory.
+    // `/proc` belong to root. It has opened those that it needs; its executor has opened that of its memory before the
+    // first message.
     let dumpable = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     confinement.record("no core dumps", dumpable.map_err(|error| error.to_string()));
     let privileges = rustix::thread::set_no_new_privs(true);
