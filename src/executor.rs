@@ -22,6 +22,7 @@ mod nats_shared;
 mod nats_worker;
 mod nested;
 mod origin;
+mod prepared;
 mod queue;
 #[cfg(feature = "mcp")]
 mod reconfigure;

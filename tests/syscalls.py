@@ -18,8 +18,8 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIST = ROOT / "src/engine/process/sandbox/syscalls.rs"
 # Those with conditions are in sandbox.rs.
-CONDITIONAL = {"clock_getres", "clock_gettime", "clock_nanosleep", "clone", "clone3", "fcntl", "madvise", "mmap"}
-CONDITIONAL |= {"prctl", "prlimit64", "tgkill"}
+CONDITIONAL = {"clock_getres", "clock_gettime", "clock_nanosleep", "clone", "clone3", "fcntl", "futex", "madvise"}
+CONDITIONAL |= {"mmap", "prctl", "prlimit64", "tgkill"}
 LINE = re.compile(r"^(\d+) +\d+\.\d+ (?:<\.\.\. )?([a-z0-9_]+)(.*)$")
 
 

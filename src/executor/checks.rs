@@ -67,8 +67,8 @@ impl Executor {
         let cancel = self.inner.closed.child_token();
         let found = Arc::new(Mutex::new(Checked { program: 0..script.source.len(), ..Checked::default() }));
         let purpose = Purpose::Check { asks_servers, found: Arc::clone(&found) };
-        let grants = Arc::new(self.grants().of_run(&script.permissions)?);
-        let result = self.perform(script, grants, purpose, Observation::none(), None, cancel).await?;
+        let run = self.prepare(script)?;
+        let result = self.perform(run, purpose, Observation::none(), None, cancel).await?;
         let mut checked = std::mem::take(&mut *found.lock());
         if let Outcome::Failed(error) = result.outcome {
             checked.add_error(error);

@@ -14,6 +14,7 @@ use crate::engine::engines::Engines;
 use crate::engine::pool::job::Job;
 use crate::error::Error;
 use crate::run::context::{ExecutionContext, Purpose, RunEnvironment};
+use crate::run::limits::Limits;
 use crate::run::nested::NestedRunner;
 use crate::run::observer::{Observation, Observers};
 use crate::run::result::{ExecuteResult, Usage};
@@ -42,13 +43,16 @@ async fn run(
     caller: Arc<ExecutionContext>,
 ) -> Result<ExecuteResult, Error> {
     let parts = parts.ok_or(Error::Closed)?;
+    let limits = limits_of(&script, &caller)?;
     let mut counted = CountedRun::new(script.language);
-    let limits = script.limits.unwrap_or_else(|| caller.limits());
     let (language, grants) = (Some(script.language), caller.grants());
     let observed = parts.observers.start(&script, language, &limits, grants, &parts.runtime).await;
     let result = match observed.refusal() {
         Some(refusal) => Ok(refused(refusal)),
-        None => perform(&parts, script, Purpose::Run, caller, observed.observation().clone()).await,
+        None => {
+            let observation = observed.observation().clone();
+            perform(&parts, script, limits, Purpose::Run, caller, observation).await
+        }
     };
     counted.record(&result);
     observed.finish(result.as_ref().map_err(code_without_result));
@@ -63,19 +67,27 @@ async fn check(
     caller: Arc<ExecutionContext>,
 ) -> Result<ExecuteResult, Error> {
     let parts = parts.ok_or(Error::Closed)?;
-    perform(&parts, script, purpose, caller, Observation::none()).await
+    let limits = limits_of(&script, &caller)?;
+    perform(&parts, script, limits, purpose, caller, Observation::none()).await
+}
+
+/// The limits of a run that another one has called. Those that are invalid are refused before observers hear of the
+/// run.
+fn limits_of(script: &Script, caller: &ExecutionContext) -> Result<Limits, Error> {
+    let limits = script.limits.unwrap_or_else(|| caller.limits());
+    limits.validate()?;
+    Ok(limits)
 }
 
 async fn perform(
     parts: &Parts,
     script: Script,
+    limits: Limits,
     purpose: Purpose,
     caller: Arc<ExecutionContext>,
     observation: Observation,
 ) -> Result<ExecuteResult, Error> {
     let queued = Instant::now();
-    let limits = script.limits.unwrap_or_else(|| caller.limits());
-    limits.validate()?;
     let runtime = &parts.runtime;
     // It ends with the run that has called it, and with this future.
     let cancel = caller.cancel.child_token();

@@ -88,10 +88,9 @@ impl Executor {
         let tape = Tape::replaying(Arc::new(recording.clone()));
         let script = edit(recording.script());
         let cancel = self.inner.closed.child_token();
-        let observation = Observation::none();
+        let run = self.prepare_without_grants(script)?;
         let played = Some(Arc::clone(&tape));
-        let mut result =
-            self.perform(script, Arc::default(), Purpose::Run, observation, played, cancel).await?;
+        let mut result = self.perform(run, Purpose::Run, Observation::none(), played, cancel).await?;
         let difference = tape.complete(&mut result);
         Ok(Replay { result, difference })
     }

@@ -1,4 +1,4 @@
-//! Runs of scripts: what a run needs is determined, its engine is started, it is admitted, and its job is submitted.
+//! Runs of scripts: observers hear of a run, its engine is started, it is admitted, and its job is submitted.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::core::{Executor, Inner};
 use super::metrics::CountedRun;
 use super::nested::{self, Parts};
+use super::prepared::PreparedRun;
 use super::run::Run;
 use super::servers::ServerSet;
 use super::settings::Settings;
@@ -16,7 +17,6 @@ use super::start::{code_without_result, not_run, refused, start_engine};
 use crate::engine::pool::job::Job;
 use crate::error::Error;
 use crate::run::context::{Purpose, RunEnvironment};
-use crate::run::grants::RunGrants;
 use crate::run::limits::in_force::RunLimits;
 use crate::run::nested::NestedRunner;
 use crate::run::observer::Observation;
@@ -24,8 +24,6 @@ use crate::run::result::{ExecuteResult, Usage};
 use crate::run::script::Script;
 use crate::run::state::{NoState, StateAccess};
 use crate::run::tape::Tape;
-use crate::run::time_zone::TimeZone;
-use crate::storage::state::{DefaultScope, RunState, StateScope};
 use crate::tools::in_force::RunTools;
 
 impl Executor {
@@ -112,19 +110,14 @@ impl Executor {
         tape: Option<Arc<Tape>>,
         cancel: CancellationToken,
     ) -> Result<ExecuteResult, Error> {
-        // Determined once, so that the run and its observers get the same.
-        let grants = Arc::new(self.grants().of_run(&script.permissions)?);
-        let mut counted = CountedRun::new(script.language);
-        let limits = script.limits.unwrap_or_else(|| self.limits());
-        let observers = &self.inner.observers;
-        let runtime = &self.inner.runtime;
-        let observed = observers.start(&script, Some(script.language), &limits, &grants, runtime).await;
+        let run = self.prepare(script)?;
+        let mut counted = CountedRun::new(run.script.language);
+        let (observers, runtime) = (&self.inner.observers, &self.inner.runtime);
+        let language = Some(run.script.language);
+        let observed = observers.start(&run.script, language, &run.limits, &run.grants, runtime).await;
         let result = match observed.refusal() {
             Some(refusal) => Ok(refused(refusal)),
-            None => {
-                let observation = observed.observation().clone();
-                self.perform(script, grants, Purpose::Run, observation, tape, cancel).await
-            }
+            None => self.perform(run, Purpose::Run, observed.observation().clone(), tape, cancel).await,
         };
         counted.record(&result);
         observed.finish(result.as_ref().map_err(code_without_result));
@@ -134,24 +127,24 @@ impl Executor {
     /// Performs a run that ends when `cancel` is cancelled.
     pub(super) async fn perform(
         &self,
-        mut script: Script,
-        grants: Arc<RunGrants>,
+        run: PreparedRun,
         purpose: Purpose,
         observation: Observation,
         tape: Option<Arc<Tape>>,
         cancel: CancellationToken,
     ) -> Result<ExecuteResult, Error> {
         let queued = Instant::now();
-        let lowered = self.inner.max_limits.subscribe();
-        let settings = self.inner.settings.read().clone();
-        let limits = script.limits.unwrap_or(settings.limits);
-        limits.validate()?;
-        self.inner.admission.check(limits.memory_bytes)?;
-        let policy = script.policy()?;
-        let time_zone = script.time_zone.as_deref().map_or(Ok(settings.time_zone), TimeZone::find)?;
-        let state = self.run_state(&mut script)?;
-        // Kept until the run has ended: servers that nothing else uses any more end then.
-        let servers = self.servers_of(&mut script)?;
+        let PreparedRun {
+            mut script,
+            settings,
+            limits,
+            max_limits,
+            grants,
+            policy,
+            time_zone,
+            state,
+            servers,
+        } = run;
         let _stop_on_drop = cancel.clone().drop_guard();
         let _forward = script.cancel.as_ref().map(|token| self.forward(token, &cancel));
         let starting = Instant::now();
@@ -170,7 +163,7 @@ impl Executor {
             }
         };
         drop(script.while_queued.take());
-        let limits = RunLimits::new(limits, settings.max_limits, lowered);
+        let limits = RunLimits::new(limits, settings.max_limits, max_limits);
         let tools = RunTools::new(servers.tools.clone(), policy, self.inner.current.subscribe());
         let environment = RunEnvironment {
             purpose,
@@ -213,22 +206,6 @@ impl Executor {
             }
         });
         ForwardGuard(stop)
-    }
-
-    /// The state of a run: its session's, or by default the workspace's.
-    fn run_state(&self, script: &mut Script) -> Result<StateAccess, Error> {
-        let tenant = script.tenant.clone();
-        let session = script.session.take().map(|handle| StateScope::session_of(tenant.as_deref(), handle));
-        let session = session.transpose()?;
-        let Some((store, workspace)) = &self.inner.state else {
-            return Ok(StateAccess::None(NoState::NotConfigured));
-        };
-        let scope = match (session, std::mem::take(&mut script.default_scope)) {
-            (Some(scope), _) | (None, DefaultScope::Of(scope)) => scope,
-            (None, DefaultScope::Workspace) => workspace.clone(),
-            (None, DefaultScope::Unavailable) => return Ok(StateAccess::None(NoState::NoSession)),
-        };
-        Ok(StateAccess::Open(Arc::new(RunState::new(store.clone(), scope, script.is_dry_run))))
     }
 }
 

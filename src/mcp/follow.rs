@@ -15,7 +15,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::answers::RequestTrace;
 use super::connection::{CallFailure, Connection};
 use super::errors;
-use super::followed::{Added, MAX_RESOURCES, MAX_SUBSCRIBERS};
+use super::followed::Added;
 use crate::json::Json;
 use crate::tools::{ResourceUpdates, ToolError, ToolErrorCode};
 
@@ -64,15 +64,10 @@ impl Connection {
     ) -> Result<Json, CallFailure> {
         let followed = self.notifications.followed();
         let _turn = followed.turn(uri).await;
-        let Some(Added { is_confirmed, over }) = followed.add(uri, &updates) else {
-            let message = format!(
-                "clients are subscribed to {MAX_RESOURCES} resources of server `{}`, the most at once, or this one has \
-                 {MAX_SUBSCRIBERS} subscribers; end another subscription first",
-                self.server
-            );
-            let error = ToolError::new(ToolErrorCode::RateLimited, message);
-            return Err(CallFailure { error, is_unsent: false, is_limited: true });
-        };
+        let Added { is_confirmed, over } = followed.add(uri, &updates).map_err(|refused| {
+            let error = ToolError::new(ToolErrorCode::RateLimited, refused.message(&self.server));
+            CallFailure { error, is_unsent: false, is_limited: true }
+        })?;
         // Started first: it also ends a subscription that is not confirmed, whose subscriber goes.
         self.handle.spawn(Arc::clone(self).end_following(uri.to_owned(), updates, over));
         if !is_confirmed {

@@ -12,11 +12,11 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::tools::ResourceUpdates;
 
 /// Maximum number of resources that are followed over one connection: the server has a subscription for each.
-pub(super) const MAX_RESOURCES: usize = 256;
+const MAX_RESOURCES: usize = 256;
 
 /// Maximum number of subscribers of one resource. They cost the server nothing, and each client has few, so that no
 /// client can take those of others.
-pub(super) const MAX_SUBSCRIBERS: usize = 4_096;
+const MAX_SUBSCRIBERS: usize = 4_096;
 
 /// The subscriptions over one connection.
 #[derive(Default)]
@@ -60,6 +60,38 @@ struct Followed {
     over: CancellationToken,
 }
 
+/// Why a subscriber is not added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NotAdded {
+    /// The resource has [`MAX_SUBSCRIBERS`].
+    ManySubscribers,
+    /// It is the first one of a resource, and there are [`MAX_RESOURCES`].
+    ManyResources,
+    /// It is the first one of a resource, and its owner has the first ones of `own` others, when `left` more can be
+    /// followed.
+    FullShare { own: usize, left: usize },
+}
+
+impl NotAdded {
+    /// The message of the error, with what to do.
+    pub(super) fn message(self, server: &str) -> String {
+        match self {
+            Self::ManySubscribers => format!(
+                "{MAX_SUBSCRIBERS} clients are subscribed to this resource of server `{server}`, the most at once; try \
+                 again later"
+            ),
+            Self::ManyResources => format!(
+                "clients are subscribed to {MAX_RESOURCES} resources of server `{server}`, the most at once; end \
+                 another subscription first"
+            ),
+            Self::FullShare { own, left } => format!(
+                "this client is subscribed to {own} resources of server `{server}`, and only {left} more can be \
+                 followed for all clients; end one of these subscriptions first"
+            ),
+        }
+    }
+}
+
 /// A subscriber that was added.
 pub(super) struct Added {
     /// Whether the server has confirmed the subscription to this resource already.
@@ -97,19 +129,34 @@ impl FollowedResources {
         self.by_uri.lock().is_empty()
     }
 
-    /// Adds a subscriber; `None` if there are too many, or it is the first one of a resource too many.
-    pub(super) fn add(&self, uri: &str, updates: &ResourceUpdates) -> Option<Added> {
+    /// Adds a subscriber. Each owner can have half of the resources that others leave, so that a few of them never have
+    /// all. A resource counts as that of its first subscriber.
+    ///
+    /// # Errors
+    ///
+    /// If there are too many.
+    pub(super) fn add(&self, uri: &str, updates: &ResourceUpdates) -> Result<Added, NotAdded> {
         let mut by_uri = self.by_uri.lock();
-        let has_room = match by_uri.get(uri) {
-            Some(followed) => followed.subscribers.len() < MAX_SUBSCRIBERS,
-            None => by_uri.len() < MAX_RESOURCES,
-        };
-        if !has_room {
-            return None;
+        match by_uri.get(uri) {
+            Some(followed) if followed.subscribers.len() >= MAX_SUBSCRIBERS => {
+                return Err(NotAdded::ManySubscribers);
+            }
+            Some(_) => {}
+            None => {
+                let is_own = |followed: &&Followed| {
+                    followed.subscribers.first().is_some_and(|first| first.owner() == updates.owner())
+                };
+                let own = by_uri.values().filter(is_own).count();
+                match MAX_RESOURCES.saturating_sub(by_uri.len()) {
+                    0 => return Err(NotAdded::ManyResources),
+                    left if own >= left => return Err(NotAdded::FullShare { own, left }),
+                    _ => {}
+                }
+            }
         }
         let followed = by_uri.entry(uri.to_owned()).or_default();
         followed.subscribers.push(updates.clone());
-        Some(Added { is_confirmed: followed.is_confirmed, over: followed.over.clone() })
+        Ok(Added { is_confirmed: followed.is_confirmed, over: followed.over.clone() })
     }
 
     /// Removes a subscriber. Returns whether it was the last one of a confirmed subscription.

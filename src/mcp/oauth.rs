@@ -10,6 +10,7 @@ mod clock;
 mod discovery;
 mod dpop;
 mod enterprise;
+mod failed_renewals;
 mod failure;
 mod http;
 mod issuer;

@@ -1,11 +1,14 @@
 //! The context of one run: its script, limits, tools and time.
 
+mod inherited;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use self::inherited::{Answering, Shared};
 use crate::files::{Clock, FileOptions, RunFiles};
 use crate::llm::setup::LlmSetup;
 use crate::run::call_terms::EndableCalls;
@@ -181,63 +184,69 @@ impl ExecutionContext {
             tape.begin(&script, environment.facts(limits));
         }
         let caller = environment.caller.as_deref();
+        let shared = match caller {
+            Some(caller) => caller.shared(),
+            None => Shared::new(&mut script, &environment.cancel, &environment.limits, &environment.llm),
+        };
+        let answering = match caller {
+            Some(caller) => caller.answering(),
+            None => {
+                let (approver, elicitor) = (environment.approver.as_ref(), environment.elicitor.as_ref());
+                Answering::new(&mut script, approver, elicitor)
+            }
+        };
         let above = caller.map(|caller| Arc::clone(&caller.clock));
         let clock = RunClock::start(environment.limits.clone(), environment.engine_start_time, above);
         let prompts = match caller {
             Some(caller) => caller.prompts.of_nested(&clock, &environment.cancel),
             None => Prompts::new(&environment.limits, &clock, &environment.cancel, &environment.runtime),
         };
-        let elicitor = match caller {
-            Some(caller) => caller.elicitor.clone(),
-            None => script.elicitor.take().or_else(|| environment.elicitor.clone()),
-        };
-        let on_elicitation = elicitor
+        let on_elicitation = answering
+            .elicitor
             .clone()
             .map(|elicitor| elicitation::handler(elicitor, Arc::clone(&prompts), script.name.clone()));
-        let (approver, approver_kind) = match (caller, script.approver.take(), &environment.approver) {
-            (Some(caller), ..) => (caller.approver.clone(), caller.approver_kind),
-            (None, Some(own), _) => (Some(own), ApproverKind::Client),
-            (None, None, Some(executors)) => (Some(Arc::clone(executors)), ApproverKind::Executor),
-            (None, None, None) => (None, ApproverKind::None),
-        };
-        let models = || {
-            Arc::new(RunModels::new(
-                Arc::clone(&environment.llm),
-                std::mem::take(&mut script.sampling),
-                script.client_model.take(),
-            ))
-        };
-        let models = caller.map_or_else(models, |caller| Arc::clone(&caller.models));
-        let slots = || Arc::new(CallSlots::new(environment.limits.clone()));
-        let slots = caller.map_or_else(slots, |caller| Arc::clone(&caller.slots));
-        let listening = || Arc::new(Listening::new(environment.cancel.clone()));
-        let listening = caller.map_or_else(listening, |caller| Arc::clone(&caller.listening));
         let files = RunFiles::new(environment.file_options(limits.memory_bytes, script.is_dry_run));
         Self {
             files: Arc::new(files),
             cancel: environment.cancel.clone(),
             turn: Turn::default(),
-            approver,
-            approver_kind,
+            approver: answering.approver,
+            approver_kind: answering.approver_kind,
             clock,
             prompts,
             on_elicitation,
-            elicitor,
-            listening,
-            slots,
+            elicitor: answering.elicitor,
+            listening: shared.listening,
+            slots: shared.slots,
             ledger: Mutex::default(),
             endable_calls: EndableCalls::default(),
-            models,
+            models: shared.models,
             streams: Mutex::default(),
             fetches: Fetches::new(&environment.grants, &limits),
             depth: caller.map_or(0, |caller| caller.depth + 1),
             nested_slots: caller.map_or_else(Arc::default, |caller| Arc::clone(&caller.nested_slots)),
-            suggestions: caller.map_or_else(
-                || Arc::new(SuggestionBudget::of_run()),
-                |caller| Arc::clone(&caller.suggestions),
-            ),
+            suggestions: shared.suggestions,
             script,
             environment,
+        }
+    }
+
+    /// What a run that this run calls shares with it.
+    fn shared(&self) -> Shared {
+        Shared {
+            listening: Arc::clone(&self.listening),
+            slots: Arc::clone(&self.slots),
+            models: Arc::clone(&self.models),
+            suggestions: Arc::clone(&self.suggestions),
+        }
+    }
+
+    /// Who answers for the user of a run that this run calls.
+    fn answering(&self) -> Answering {
+        Answering {
+            approver: self.approver.clone(),
+            approver_kind: self.approver_kind,
+            elicitor: self.elicitor.clone(),
         }
     }
 

@@ -37,6 +37,8 @@ pub(crate) struct InterfaceUpdates {
     server: Arc<str>,
     /// The address as the server knows it.
     address: String,
+    /// Who has the subscription: the client's tenant, or the client if it has none.
+    owner: Arc<str>,
     reports: watch::Receiver<u64>,
     attempts: Attempts,
     is_over: bool,
@@ -91,7 +93,8 @@ impl InterfaceUpdates {
         ended: &CancellationToken,
     ) -> Result<Self, ErrorData> {
         let Interface { server, address: own } = interfaces::find(session, address).await?;
-        let (updates, reports) = ResourceUpdates::channel();
+        let owner = session.tenant.clone().unwrap_or_else(|| Arc::from(session.client.as_str()));
+        let (updates, reports) = ResourceUpdates::channel(Arc::clone(&owner));
         let request = ServerRequest::Subscribe { uri: own.clone(), updates };
         let wall_time = session.shared.executor.limits().wall_time;
         let answer = interfaces::request(session, context, &server, request, wall_time).await;
@@ -99,7 +102,7 @@ impl InterfaceUpdates {
         let (options, _prompts) = interfaces::options(session, None, wall_time, ended);
         let executor = session.shared.executor.clone();
         let attempts = Attempts::new();
-        Ok(Self { executor, options, server, address: own, reports, attempts, is_over: false })
+        Ok(Self { executor, options, server, address: own, owner, reports, attempts, is_over: false })
     }
 
     /// Waits until the interface may have changed. Returns false if no change will be noticed any more.
@@ -118,7 +121,7 @@ impl InterfaceUpdates {
         self.attempts.note_end();
         while let Some(pause) = self.attempts.next_pause() {
             tokio::time::sleep(pause).await;
-            let (updates, reports) = ResourceUpdates::channel();
+            let (updates, reports) = ResourceUpdates::channel(Arc::clone(&self.owner));
             let request = ServerRequest::Subscribe { uri: self.address.clone(), updates };
             let options = self.options.clone();
             match self.executor.request_resource(options, &self.server, request).await {

@@ -1,6 +1,7 @@
 //! Ranked search over tool definitions.
 
 mod builder;
+mod deprecated;
 mod document;
 mod index;
 mod learned;
@@ -17,6 +18,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use self::builder::Builder;
+use self::deprecated::deprecated;
 use self::document::Document;
 use self::related::Related;
 use super::dispatch::ToolDefinition;
@@ -60,7 +62,7 @@ pub(crate) fn build_index<'a>(tools: impl Iterator<Item = IndexedTool<'a>>) -> S
         .collect();
     let mut index = Builder::default();
     documents.iter().for_each(|document| index.add(document));
-    index.finish(Related::new(&documents))
+    index.finish(Related::new(&documents)).with_deprecated(deprecated(&documents))
 }
 
 /// Names of properties with their descriptions.

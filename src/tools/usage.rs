@@ -241,6 +241,11 @@ pub(crate) fn summary(description: &str, shared: usize, max: usize) -> String {
 /// What a description says of the tool being deprecated, in at most `max` characters: the first sentence that begins
 /// with the word. `None` if there is none.
 pub(crate) fn deprecation(description: &str, max: usize) -> Option<String> {
+    deprecation_note(description).map(|note| summary(note, 0, max))
+}
+
+/// The first 1,000 characters of a description from the sentence on that begins with the word. `None` if there is none.
+pub(crate) fn deprecation_note(description: &str) -> Option<&str> {
     const MAX_READ: usize = 1_000;
     let start = text::start(description, MAX_READ);
     // `**Deprecated**` and `[DEPRECATED]` count. A bracket stays, because it is closed.
@@ -251,7 +256,7 @@ pub(crate) fn deprecation(description: &str, max: usize) -> Option<String> {
         let words = sentence.trim_start_matches(['[', '(']);
         words.get(..DEPRECATED.len()).is_some_and(|word| word.eq_ignore_ascii_case(DEPRECATED))
     };
-    sentences.find(is_note).map(|sentence| summary(sentence, 0, max))
+    sentences.find(is_note)
 }
 
 /// The beginning that at least three and at least half of the descriptions share: whole sentences that do not

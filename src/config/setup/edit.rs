@@ -2,6 +2,7 @@
 //! text is parsed again and compared with the intended values.
 
 mod one_line;
+mod removal;
 
 use std::collections::VecDeque;
 
@@ -107,28 +108,15 @@ impl Edit {
         for (name, entry) in &self.set {
             text = match one_line::set(&text, keys, name, entry) {
                 Some(text) => text,
-                None => in_lines(&text, keys, |list| {
-                    match list.get(name) {
-                        Some(known) => known.set_value(json_input(entry)),
-                        None => drop(list.append(name, json_input(entry))),
-                    }
-                    Ok(())
+                None => in_lines(&text, keys, |list| match list.get(name) {
+                    Some(known) => known.set_value(json_input(entry)),
+                    None => drop(list.append(name, json_input(entry))),
                 })?,
             };
         }
         // All at once: the text can have megabytes, and is parsed each time.
         if !self.remove.is_empty() {
-            text = match one_line::remove(&text, keys, &self.remove) {
-                Some(text) => text,
-                None => in_lines(&text, keys, |list| {
-                    for name in &self.remove {
-                        let known =
-                            list.get(name).ok_or_else(|| format!("`{name}` is not in it any more"))?;
-                        known.remove();
-                    }
-                    Ok(())
-                })?,
-            };
+            text = removal::remove(&text, keys, &self.remove)?;
         }
         Ok(text)
     }
@@ -193,17 +181,13 @@ impl Edit {
 }
 
 /// The text of a JSON file after a change of the list at the end of these keys, which is made if it is missing.
-fn in_lines(
-    text: &str,
-    keys: &[String],
-    change: impl FnOnce(&CstObject) -> Result<(), String>,
-) -> Result<String, String> {
+fn in_lines(text: &str, keys: &[String], change: impl FnOnce(&CstObject)) -> Result<String, String> {
     let root = CstRootNode::parse(text, &JSON).map_err(|error| error.to_string())?;
     let mut list = root.object_value().ok_or("it is not an object")?;
     for key in keys {
         list = list.object_value_or_create(key).ok_or_else(|| format!("`{key}` in it is not an object"))?;
     }
-    change(&list)?;
+    change(&list);
     Ok(root.to_string())
 }
 

@@ -39,7 +39,7 @@ fn what_stands_in_one_line_stays_in_one_line() {
         (r#"{"mcpServers": {"a": {}, "b": {}}}"#, vec!["b"], format!(r#"{{"mcpServers": {{"a": {{}}, "cx": {narrow}}}}}"#)),
         // A comma at the end, comments, and a byte order mark.
         (r#"{"mcpServers": {"a": {}, /* of b, all */ "b": {},}}"#, vec![], format!(r#"{{"mcpServers": {{"a": {{}}, /* of b, all */ "b": {{}}, "cx": {narrow},}}}}"#)),
-        (r#"{"mcpServers": {"a": {} /* , */ , "b": {} /* , */ }}"#, vec!["a"], format!(r#"{{"mcpServers": {{ "b": {{}}, "cx": {narrow} /* , */ }}}}"#)),
+        (r#"{"mcpServers": {"a": {} /* , */ , "b": {} /* , */ }}"#, vec!["a"], format!(r#"{{"mcpServers": {{"b": {{}}, "cx": {narrow} /* , */ }}}}"#)),
         ("\u{feff}{\"mcpServers\":{\"a\":{}}}", vec![], format!("\u{feff}{{\"mcpServers\":{{\"a\":{{}},\"cx\":{compact}}}}}")),
         // A value that is replaced.
         (r#"{"mcpServers":{"cx":{"command":"old"},"a":{}}}"#, vec![], format!(r#"{{"mcpServers":{{"cx":{compact},"a":{{}}}}}}"#)),

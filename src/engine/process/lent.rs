@@ -4,20 +4,22 @@
 //! it is about this machine. What follows is forwarded unread: neither side trusts the other's
 //! messages. The resources of a worker are bounded here, because they are those of this machine.
 
+mod forward;
 mod forwarded;
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
+use self::forward::{LentRun, forward_orders, forward_replies, read_to_end, tell_over_memory};
 use self::forwarded::Forwarded;
 use super::frames::{Decoder, FrameError, RunNumber};
-use super::refusal::{failed, failed_run, over_memory};
+use super::refusal::failed;
 use super::resources::Resources;
 use super::wire::{Hello, PROTOCOL, ToWorker, start_of_run};
 use super::workers::{NoWorker, WorkerOptions, WorkerProcess, WorkerProgram, Workers};
@@ -183,8 +185,8 @@ impl LentWorkers {
         let mut worker = worker;
         let socket = worker.socket.take().ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
         let socket = UnixStream::from_std(socket.into())?;
-        let (killer, refused) = (Arc::clone(&worker.killer), OnceLock::<(RunNumber, &str)>::new());
-        let (in_flight, mut forwarded) = (OnceLock::<RunNumber>::new(), Forwarded::default());
+        let killer = Arc::clone(&worker.killer);
+        let (run, mut forwarded) = (LentRun::default(), Forwarded::default());
         let resources = Resources::new(&worker);
         let (mut from_worker, mut to_worker) = socket.into_split();
         let (mut from_executor, mut to_executor) = tokio::io::split(stream);
@@ -195,71 +197,33 @@ impl LentWorkers {
             let mut head = first.to_vec();
             let start = timeout(max_idle, read_start(&mut from_executor, &mut head)).await;
             let start = start.map_err(|_late| LentError::Bound("no run came in time"))??;
-            let Some((run, depth)) = start else { return Ok::<(), LentError>(()) };
+            let Some((number, depth)) = start else { return Ok(()) };
             match admit_while_open(admit(depth), &mut from_executor, &mut head).await? {
                 Admission::Admitted(admitted) => {
                     let _kept = permit.insert(admitted);
                 }
                 Admission::Gone => return Ok(()),
                 Admission::Refused => {
-                    let _once = refused.set((run, if depth > MAX_DEPTH { TOO_DEEP } else { NOT_ADMITTED }));
-                    // `replies` tells the executor when the worker has ended.
+                    let problem = if depth > MAX_DEPTH { TOO_DEEP } else { NOT_ADMITTED };
+                    let _once = run.refused.set((number, problem));
+                    // `forward_replies` tells the executor when the worker has ended.
                     killer.kill();
                     let _late = timeout(EXTRA_TIME, read_to_end(&mut from_executor)).await;
                     return Ok(());
                 }
             }
-            let _once = in_flight.set(run);
+            let _once = run.in_flight.set(number);
             let _receiver_gone = began.send(());
-            let written = timeout(max_wait, to_worker.write_all(&head)).await;
-            written.map_err(|_late| LentError::Bound(NOT_READ))??;
-            drop(head);
-            let mut buffer = vec![0; CHUNK];
-            loop {
-                let count = from_executor.read(&mut buffer).await?;
-                if count == 0 {
-                    return Ok(());
-                }
-                // While this waits, the end of the other side is not noticed.
-                let written = timeout(max_wait, to_worker.write_all(&buffer[..count])).await;
-                if written.map_err(|_late| LentError::Bound(NOT_READ))?.is_err() {
-                    // The worker does not read any more. `replies` sees how it ends.
-                    return Ok(read_to_end(&mut from_executor).await?);
-                }
-            }
+            forward_orders(&mut from_executor, &mut to_worker, head, max_wait).await
         };
-        let replies = async {
-            let mut buffer = vec![0; CHUNK];
-            let mut is_ready = false;
-            loop {
-                let read = from_worker.read(&mut buffer).await;
-                if let Some((run, problem)) = refused.get()
-                    && !matches!(read, Ok(1..))
-                {
-                    let run = if is_ready { *run } else { RunNumber::NONE };
-                    to_executor.write_all(&failed_run(run, problem)).await?;
-                    to_executor.shutdown().await?;
-                    // The stream is kept until the executor has read this: `orders` completes then.
-                    return std::future::pending().await;
-                }
-                let count = *read.as_ref().unwrap_or(&0);
-                if count == 0 {
-                    let status = worker.ended().await;
-                    if resources.was_out_of_memory(status) {
-                        return Ok(Some(MEMORY));
-                    }
-                    let _end = read?;
-                    to_executor.shutdown().await?;
-                    return Ok::<Option<&'static str>, io::Error>(None);
-                }
-                // The only message of a worker before its run says that it is ready.
-                is_ready = true;
-                forwarded.begin();
-                to_executor.write_all(&buffer[..count]).await?;
-                to_executor.flush().await?;
-                forwarded.sent(&buffer[..count]);
-            }
-        };
+        let replies = forward_replies(
+            &mut from_worker,
+            &mut to_executor,
+            &mut worker,
+            &mut forwarded,
+            &run,
+            &resources,
+        );
         let watched = async {
             match begun.await {
                 Ok(()) => self.watch(&resources).await,
@@ -276,19 +240,14 @@ impl LentWorkers {
             killer.kill();
             if bound == MEMORY
                 && forwarded.is_complete()
-                && let Some(run) = in_flight.get()
+                && let Some(number) = run.in_flight.get()
             {
-                let tell = async {
-                    to_executor.write_all(&over_memory(*run)).await?;
-                    to_executor.shutdown().await?;
-                    // The stream is kept until the executor has read this.
-                    read_to_end(&mut from_executor).await
-                };
-                let _late = timeout(EXTRA_TIME, tell).await;
+                let told = tell_over_memory(*number, &mut from_executor, &mut to_executor);
+                let _late = timeout(EXTRA_TIME, told).await;
             }
             return Err(LentError::Bound(bound));
         }
-        if refused.get().is_some() { Err(LentError::NotAdmitted) } else { Ok(()) }
+        if run.refused.get().is_some() { Err(LentError::NotAdmitted) } else { Ok(()) }
     }
 
     /// Completes when a worker uses more than a run may.
@@ -385,16 +344,6 @@ where
             },
         }
     }
-}
-
-/// Reads what comes until the stream ends.
-async fn read_to_end<S>(stream: &mut S) -> io::Result<()>
-where
-    S: AsyncRead + Unpin,
-{
-    let mut buffer = vec![0; CHUNK];
-    while stream.read(&mut buffer).await? > 0 {}
-    Ok(())
 }
 
 #[cfg(test)]

@@ -12,7 +12,9 @@ use landlock::{
     ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _,
 };
 use landlock::{RulesetStatus, Scope};
-use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
+use rustix::process::{
+    DumpableBehavior, Resource, Rlimit, Signal, getrlimit, set_dumpable_behavior, setrlimit,
+};
 use rustix::thread::UnshareFlags;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
@@ -33,10 +35,6 @@ const MAX_THREADS: usize = 64;
 /// read are all the same page of zeros, and the kernel does not count their page tables as memory of the process: a 512th
 /// of the address space.
 const MORE_ADDRESS_SPACE: u64 = 128 << 30;
-
-/// The limit of core dumps with which there are none. With 0 the kernel still starts a program for each, as root, where
-/// `core_pattern` names one (`core(5)`); 1 is the number by which it knows those of that program itself.
-const NO_CORE_DUMPS: u64 = 1;
 
 /// The measure that a worker has a user namespace and a network namespace of its own.
 const NAMESPACES: &str = "network namespace";
@@ -133,14 +131,15 @@ pub(super) fn close_files(confinement: &mut Confinement) {
     // this setting.
     end_with_parent(confinement);
     confinement.address_space = machine::address_space_used().unwrap_or(0);
-    let limits = [
-        (Resource::Core, NO_CORE_DUMPS),
-        (Resource::Fsize, 0),
-        (Resource::Memlock, 0),
-        (Resource::Nofile, MAX_DESCRIPTORS),
-    ];
+    let limits = [(Resource::Fsize, 0), (Resource::Memlock, 0), (Resource::Nofile, MAX_DESCRIPTORS)];
     let limited = limits.into_iter().try_for_each(|(resource, most)| limit(resource, most));
     confinement.record("resource limits", limited.map_err(|error| error.to_string()));
+    // Not a limit of 0, with which the kernel still starts the program of `core_pattern` for each core dump, as root
+    // (`core(5)`), nor one of 1, which cannot be set where a service has 0. From here on the files of this process in
+    // `/proc` belong to root. It has opened those that it needs; its executor has opened that of its memory before the
+    // first message.
+    let dumpable = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    confinement.record("no core dumps", dumpable.map_err(|error| error.to_string()));
     let privileges = rustix::thread::set_no_new_privs(true);
     confinement.record("no new privileges", privileges.map_err(|error| error.to_string()));
     confinement.record("landlock", landlock());
@@ -224,13 +223,11 @@ fn limit_threads(confinement: &mut Confinement, processors: usize) {
 fn seccomp() -> Result<(), String> {
     let architecture = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| error.to_string())?;
     let refused = SeccompAction::Errno(rustix::io::Errno::PERM.raw_os_error().unsigned_abs());
-    // The flags of `clone3` are in memory, which a filter cannot read. The C library falls back to
-    // `clone`, whose flags are an argument.
-    let absent = SeccompAction::Errno(rustix::io::Errno::NOSYS.raw_os_error().unsigned_abs());
-    let clone3 = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
+    let unknown = SeccompAction::Errno(rustix::io::Errno::NOSYS.raw_os_error().unsigned_abs());
+    let absent = absent().map_err(|error| error.to_string())?;
     let allowed = rules().map_err(|error| error.to_string())?;
     let programs = [
-        SeccompFilter::new(clone3, SeccompAction::Allow, absent, architecture),
+        SeccompFilter::new(absent, SeccompAction::Allow, unknown, architecture),
         SeccompFilter::new(allowed, refused, SeccompAction::Allow, architecture),
     ];
     for program in programs {
@@ -240,6 +237,18 @@ fn seccomp() -> Result<(), String> {
         seccompiler::apply_filter_all_threads(&program).map_err(|error| error.to_string())?;
     }
     Ok(())
+}
+
+/// Calls that fail as if the kernel did not have them, because the C library does without them then.
+fn absent() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
+    // The C library asks by its number for the processors of a thread whose attributes are wanted, such as its stack.
+    // Of another process, the call tells whether there is one of that number.
+    let is_by_number = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0)?;
+    Ok(BTreeMap::from([
+        // Its flags are in memory, which a filter cannot read. Those of `clone` are an argument.
+        (libc::SYS_clone3, Vec::new()),
+        (libc::SYS_sched_getaffinity, vec![SeccompRule::new(vec![is_by_number])?]),
+    ]))
 }
 
 /// The list, with conditions for the calls that can do more than a worker needs.
@@ -255,6 +264,7 @@ fn rules() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError>
     let thread = u64::from((libc::CLONE_THREAD | libc::CLONE_VM).unsigned_abs());
     let is_thread = SeccompCondition::new(0, Qword, SeccompCmpOp::MaskedEq(thread), thread)?;
     rules.insert(libc::SYS_clone, vec![SeccompRule::new(vec![is_thread])?]);
+    rules.insert(libc::SYS_futex, rules_of_futexes()?);
     // Signals to its own threads, for `abort`.
     rules.insert(libc::SYS_tgkill, vec![SeccompRule::new(vec![is(0, Dword, own)?])?]);
     // To read its own limits, and to change none.
@@ -279,6 +289,29 @@ fn rules() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError>
         rules.insert(call, vec![SeccompRule::new(vec![is_of_the_system])?]);
     }
     Ok(rules)
+}
+
+/// The conditions for waiting and waking: no lock that has the number of its owner in it, for which the kernel tells
+/// whether there is a thread of that number. No lock of a worker inherits priorities, which is what such locks are for.
+fn rules_of_futexes() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+    const FLAGS: u32 = (libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME).unsigned_abs();
+    const COMMANDS: [i32; 7] = [
+        libc::FUTEX_WAIT,
+        libc::FUTEX_WAKE,
+        libc::FUTEX_WAIT_BITSET,
+        libc::FUTEX_WAKE_BITSET,
+        // Condition variables of older C libraries.
+        libc::FUTEX_REQUEUE,
+        libc::FUTEX_CMP_REQUEUE,
+        libc::FUTEX_WAKE_OP,
+    ];
+    let rule = |command: i32| {
+        let without_flags = SeccompCmpOp::MaskedEq(u64::from(!FLAGS));
+        let command = u64::from(command.unsigned_abs());
+        let is_this = SeccompCondition::new(1, SeccompCmpArgLen::Dword, without_flags, command)?;
+        SeccompRule::new(vec![is_this])
+    };
+    COMMANDS.into_iter().map(rule).collect()
 }
 
 /// The conditions for memory: all that a worker has is its own, and the kernel counts it while it is mapped.

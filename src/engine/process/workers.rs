@@ -144,10 +144,11 @@ impl Workers {
             return Some(worker);
         }
         // Otherwise the thread looks by itself after a while, and is not woken just before the run's result is sent.
-        if has_failed || state.is_empty() {
+        if std::mem::take(&mut state.sleeps_long) || has_failed {
             self.shared.changed.notify_one();
         }
         worker.idle_since = Instant::now();
+        state.used_at = Some(worker.idle_since);
         state.used.push((tenant, worker));
         let surplus = state.used.len() > self.options.spare.max(1);
         surplus.then(|| state.used.remove(0).1)

@@ -181,6 +181,44 @@ async fn each_start_that_observers_hear_has_an_end() {
     assert_eq!(heard.last().unwrap(), "ended Some(Cancelled) None");
 }
 
+/// A run whose options are invalid is none: its caller has an error, and nothing was asked of the executor.
+#[tokio::test]
+async fn observers_hear_nothing_of_a_run_whose_options_are_invalid() {
+    let (recorder, calls) = (Arc::<Recorder>::default(), Arc::default());
+    let executor = builder(&recorder, &calls).build().unwrap();
+    let limits = Limits { source_bytes: 0, ..Limits::default() };
+    let invalid = executor.run(Script::typescript("1").limits(limits)).await;
+    assert!(matches!(invalid, Err(Error::InvalidOptions { .. })), "{invalid:?}");
+    let invalid = executor.run(Script::typescript("1").allow(["s*"])).await;
+    assert!(matches!(invalid, Err(Error::InvalidPattern { .. })), "{invalid:?}");
+    assert_eq!(recorder.heard(), [""; 0]);
+}
+
+/// A run for which there is no slot was requested all the same: who refused it, and why, is for the trail.
+#[cfg(feature = "typescript")]
+#[tokio::test]
+async fn observers_hear_of_a_run_that_is_not_admitted() {
+    let (recorder, calls) = (Arc::<Recorder>::default(), Arc::default());
+    let began = Arc::new(tokio::sync::Notify::new());
+    let begins = Arc::clone(&began);
+    let holds = move |_: Value| {
+        begins.notify_one();
+        futures::future::pending::<Result<u32, String>>()
+    };
+    let executor = builder(&recorder, &calls)
+        .tool("s.holds", Value::Null, holds)
+        .max_concurrent_runs(1)
+        .max_queued_runs(0)
+        .build()
+        .unwrap();
+    let _held = executor.start(Script::typescript("await tools.s.holds({})"));
+    began.notified().await;
+    recorder.heard();
+    let refused = executor.run(Script::typescript("return 1").named("second.ts")).await.unwrap();
+    assert_eq!(refused.error().unwrap().code, ErrorCode::QueueFull);
+    assert_eq!(recorder.heard(), ["started second.ts 8 0", "ended Some(QueueFull) Some(0)"]);
+}
+
 /// Its caller has an error, so the trail and the traces have no success.
 #[tokio::test]
 async fn v_636_observers_hear_that_a_call_without_a_script_was_lost() {

@@ -14,6 +14,7 @@ use url::Url;
 
 use super::discovery::{Discovered, check_before, discover};
 use super::dpop::{PROOF, ProofKey, SCHEME, asks_for_nonce};
+use super::failed_renewals::FailedRenewals;
 use super::failure::{SignInError, described};
 use super::issuer::{IssuerError, is_same_issuer};
 use super::tokens::{BoundCredentials, RENEWAL_TIME, RenewalLock, Secret, StoredSignIn, TokenStore, secret};
@@ -54,6 +55,7 @@ pub(crate) struct Authorization {
     renewed_at: Mutex<Option<Instant>>,
     /// When a token was renewed last because the server did not accept it.
     rejected: Mutex<Option<Instant>>,
+    failed: FailedRenewals,
     /// Cancelled when the server shuts down: no renewal starts any more.
     closing: CancellationToken,
 }
@@ -109,7 +111,7 @@ impl Token {
     }
 
     /// Whether both are the same token.
-    fn is_same(&self, other: &Self) -> bool {
+    pub(super) fn is_same(&self, other: &Self) -> bool {
         self.header == other.header
     }
 
@@ -160,6 +162,7 @@ impl Authorization {
             renewing: Arc::default(),
             renewed_at: Mutex::default(),
             rejected: Mutex::default(),
+            failed: FailedRenewals::default(),
             closing: CancellationToken::new(),
         })
     }
@@ -343,6 +346,7 @@ impl Authorization {
     }
 
     fn store_renewed(&self, secret: &Secret) -> Option<Token> {
+        self.failed.clear();
         *self.renewed_at.lock() = Some(Instant::now());
         self.store_in_cache(secret)
     }
@@ -361,6 +365,10 @@ impl Authorization {
     /// Only one process at a time does so: where refresh tokens may be used once, a second use
     /// signs the user out.
     async fn renew_now(&self, stale: Option<Token>) -> Result<Option<Token>, ToolError> {
+        if !self.failed.may_renew(stale.as_ref())? {
+            *self.cache.lock() = TokenCache::Absent(Instant::now());
+            return Ok(None);
+        }
         let lock = tokio::select! {
             biased;
             () = self.closing.cancelled() => return Err(closed(&self.server)),
@@ -380,13 +388,15 @@ impl Authorization {
                 if let Some(secret) = self.renewed_by_others(stale.as_ref()).await {
                     return Ok(self.store_renewed(&secret));
                 }
+                self.failed.record_refusal(stale);
                 *self.cache.lock() = TokenCache::Absent(Instant::now());
                 return Ok(None);
             }
-            Ok(Err(error)) => return Err(self.not_renewed(&error)),
+            Ok(Err(error)) => return Err(self.failed.record(stale, self.not_renewed(&error))),
             Err(_elapsed) => {
                 let seconds = RENEWAL_TIME.as_secs();
-                return Err(self.unavailable(&format!("did not renew the sign-in within {seconds} s")));
+                let error = self.unavailable(&format!("did not renew the sign-in within {seconds} s"));
+                return Err(self.failed.record(stale, error));
             }
         }
         let Some(secret) = self.stored().await.as_ref().and_then(secret) else {

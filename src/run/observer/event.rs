@@ -60,7 +60,7 @@ impl TokenOwner {
 
 /// What happens in a run.
 pub(crate) enum RunEvent<'a> {
-    /// The run was requested. It may still wait for its engine and its turn.
+    /// The run was requested, with valid options. It may still wait for its engine and its turn, or be refused one.
     Started { source: &'a str, limits: &'a Limits, grants: &'a RunGrants, input_bytes: usize },
     /// The run is over. Without a result it was dropped by its caller, or the executor failed.
     Ended { result: Option<&'a ExecuteResult>, code: Option<ErrorCode>, duration: Duration },

@@ -7,6 +7,7 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
+use super::deprecated::Deprecated;
 use super::learned::Learned;
 use super::query::{Meaning, wanted};
 use super::related::Related;
@@ -38,6 +39,10 @@ const MAX_READ: usize = 4_000_000;
 /// The largest increase of a score because of a tool's use.
 const POPULARITY_VALUE: f32 = 0.3;
 
+/// Score of a deprecated tool, as a fraction of what its texts are worth: one that matches as well, and differs by a
+/// word such as `v2`, is before it.
+const DEPRECATED_VALUE: f32 = 0.75;
+
 /// The words of a list of documents and where they occur. Immutable.
 ///
 /// Ranks by BM25F: the occurrences in all fields are weighted and summed before saturation, so that
@@ -49,6 +54,7 @@ pub(crate) struct SearchIndex {
     servers: Box<[u32]>,
     server_count: usize,
     related: Related,
+    deprecated: Box<[Deprecated]>,
 }
 
 /// Where each term occurs.
@@ -93,7 +99,12 @@ impl SearchIndex {
     /// `servers` has the number of each document's server.
     pub(crate) fn new(words: Postings, servers: Vec<u32>, related: Related) -> Self {
         let server_count = servers.iter().max().map_or(0, |most| *most as usize + 1);
-        Self { words, servers: servers.into(), server_count, related }
+        Self { words, servers: servers.into(), server_count, related, deprecated: Box::default() }
+    }
+
+    /// The index, in which these tools rank behind what replaces them.
+    pub(crate) fn with_deprecated(self, deprecated: Vec<Deprecated>) -> Self {
+        Self { deprecated: deprecated.into(), ..self }
     }
 
     /// The positions of at most `limit` documents that match at least one word of `query` and for
@@ -116,7 +127,20 @@ impl SearchIndex {
         for &(document, popularity) in &learned.popularity {
             scores[document as usize] *= 1.0 + POPULARITY_VALUE * popularity;
         }
+        self.lower_deprecated(&mut scores);
         best(&scores, limit, accept)
+    }
+
+    /// Lowers the scores of deprecated tools. A tool that replaces one matches at least as well as that one did.
+    fn lower_deprecated(&self, scores: &mut [f32]) {
+        for &Deprecated { document, replacement } in &*self.deprecated {
+            let score = scores[document as usize];
+            scores[document as usize] = DEPRECATED_VALUE * score;
+            if let Some(replacement) = replacement {
+                let replacement = &mut scores[replacement as usize];
+                *replacement = replacement.max(score);
+            }
+        }
     }
 
     /// Adds tools that a task needs although its words do not name them: a task mostly uses few servers, and some tools
@@ -163,7 +187,8 @@ impl SearchIndex {
     pub(crate) fn bytes(&self) -> usize {
         let words = &self.words;
         let postings = size_of_val(&*words.postings) + size_of_val(&*words.starts);
-        words.terms.bytes() + postings + size_of_val(&*self.servers) + self.related.bytes()
+        let numbers = size_of_val(&*self.servers) + size_of_val(&*self.deprecated);
+        words.terms.bytes() + postings + numbers + self.related.bytes()
     }
 }
 

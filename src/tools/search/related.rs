@@ -89,6 +89,13 @@ fn is_name(text: &str) -> bool {
     text.len() >= MIN_NAME && text.chars().skip(1).any(is_mark)
 }
 
+/// The words of a text that have the form of a name.
+pub(super) fn names_in(text: &str) -> impl Iterator<Item = &str> {
+    let is_part = |character: char| character.is_alphanumeric() || matches!(character, '_' | '-');
+    let words = text.split(move |character| !is_part(character)).take(4 * MAX_TEXT_WORDS);
+    words.filter(|word| is_name(word))
+}
+
 /// Adds the tools whose names are in the texts of others.
 fn add_named(documents: &[Document<'_>], positions: &[u32], related: &mut [Vec<(u32, f32)>]) {
     let names: HashMap<&str, u32> = positions
@@ -96,13 +103,11 @@ fn add_named(documents: &[Document<'_>], positions: &[u32], related: &mut [Vec<(
         .map(|&position| (documents[position as usize].tool, position))
         .filter(|(name, _)| is_name(name))
         .collect();
-    let is_part = |character: char| character.is_alphanumeric() || matches!(character, '_' | '-');
     for &position in positions {
         let document = &documents[position as usize];
         let descriptions = document.parameters.iter().map(|(_, description)| description.as_str());
         for text in descriptions.chain([document.description]) {
-            let words = text.split(|character| !is_part(character)).take(4 * MAX_TEXT_WORDS);
-            let named = words.filter(|word| is_name(word)).filter_map(|word| names.get(word));
+            let named = names_in(text).filter_map(|word| names.get(word));
             let others = named.filter(|&&other| other != position);
             related[position as usize].extend(others.map(|&other| (other, NAMED)).take(MAX_RELATED));
         }

@@ -27,14 +27,18 @@ fn rank(tools: &[ResolvedTool], query: &str) -> Vec<ResolvedTool> {
 }
 
 fn tools() -> Vec<ResolvedTool> {
-    let mut tools = NativeTools::default();
-    for (name, description) in [
+    listed(&[
         ("github.list_issues", "List issues of a repository"),
         ("github.createIssue", "Create a new issue"),
         ("fs.read_file", "Read the complete contents of a file as text"),
         ("fs.list_directory", "List files and directories"),
         ("weather.forecast", "Weather for the next days. Does not read any file."),
-    ] {
+    ])
+}
+
+fn listed(named: &[(&str, &str)]) -> Vec<ResolvedTool> {
+    let mut tools = NativeTools::default();
+    for (name, description) in named {
         let schema = json!({ "description": description, "properties": { "path": {} } });
         tools.add(name, definition(schema), erase(|value: Value| async move { Ok::<_, ToolError>(value) }));
     }
@@ -72,6 +76,48 @@ fn a_long_query_is_read_up_to_its_bounds() {
     assert!(!finds_weather(&format!("{}weather", "xqzzyx ".repeat(96))));
     assert!(finds_weather(&format!("{} weather", "x".repeat(16 * 1024 - " weather".len()))));
     assert!(!finds_weather(&format!("{} weather", "x".repeat(16 * 1024))));
+}
+
+#[test]
+fn a_deprecated_tool_ranks_behind_what_replaces_it() {
+    let text = "Reads the complete contents of a file as text";
+    for (tools, query, expected) in [
+        // The name of the deprecated one is what is asked for.
+        (
+            [
+                ("fs.read_file", format!("{text}. DEPRECATED: Use read_text_file instead.")),
+                ("fs.read_text_file", "Opens a path, and returns what is in it".to_owned()),
+                ("fs.write_file", "Writes a file".to_owned()),
+            ],
+            "read file",
+            ["read_text_file", "read_file"],
+        ),
+        // One between them is deprecated too.
+        (
+            [
+                ("s.get_user", "Deprecated. Use get_user_v2.".to_owned()),
+                ("s.get_user_v2", "Deprecated: use find_person".to_owned()),
+                ("s.find_person", "Returns an account".to_owned()),
+            ],
+            "get user",
+            ["find_person", "get_user"],
+        ),
+        // The description names none.
+        (
+            [
+                ("fs.read_file", format!("[Deprecated] {text}")),
+                ("fs.read_file_v2", text.to_owned()),
+                ("fs.write_file", "Writes a file".to_owned()),
+            ],
+            "read file",
+            ["read_file_v2", "read_file"],
+        ),
+    ] {
+        let tools: Vec<(&str, &str)> = tools.iter().map(|(name, text)| (*name, text.as_str())).collect();
+        let found = rank(&listed(&tools), query);
+        let names: Vec<&str> = found.iter().map(|tool| &*tool.tool).collect();
+        assert_eq!(names[..2], expected, "{names:?}");
+    }
 }
 
 #[test]

@@ -1,7 +1,6 @@
-//! Changes objects of a JSON text that are on one line, so that they stay on one line. `jsonc-parser` would split an
-//! object into lines when something is added.
+//! Adds to objects of a JSON text that are on one line, so that they stay on one line. `jsonc-parser` would split such
+//! an object into lines.
 
-use std::collections::HashSet;
 use std::ops::Range;
 
 use jsonc_parser::ast;
@@ -18,61 +17,6 @@ struct Style {
     is_spaced: bool,
     /// A space after `{` and before `}`.
     is_padded: bool,
-}
-
-/// The text without some members of the object at the end of `keys`. `None` if that object has several lines, a comment
-/// beside one of the members, or not all of them.
-pub(super) fn remove(text: &str, keys: &[String], names: &[String]) -> Option<String> {
-    with_root(text, |root| {
-        let object = keys.iter().try_fold(root, |object, key| object.get_object(key))?;
-        let names: HashSet<&str> = names.iter().map(String::as_str).collect();
-        let members = &object.properties;
-        let is_gone = |member: &ast::ObjectProp<'_>| names.contains(member.name.as_str());
-        let count = members.iter().filter(|member| is_gone(member)).count();
-        if count != names.len() || !is_one_line(text, object) {
-            return None;
-        }
-        // What goes before a member that stays goes with the comma behind it; what is behind the last of those, with
-        // the comma before it.
-        let last_kept = members.iter().rposition(|member| !is_gone(member));
-        let mut gone: Vec<Range<usize>> = Vec::new();
-        for pair in members.get(..=last_kept.unwrap_or(0))?.windows(2) {
-            let [member, next] = pair else { continue };
-            if is_gone(member) {
-                gone.push(member.range().start..next.range().start);
-            }
-        }
-        let (first, last) = inside(object);
-        match last_kept.and_then(|position| members.get(position)) {
-            Some(kept) => gone.push(kept.range().end..members.last()?.range().end),
-            None => gone.push(first..last),
-        }
-        let mut rest = String::new();
-        let mut end = 0;
-        for range in gone {
-            rest.push_str(text.get(end..range.start)?);
-            end = range.end;
-            if has_comment(text, range, members)? {
-                return None;
-            }
-        }
-        rest.push_str(text.get(end..)?);
-        Some(rest)
-    })
-}
-
-/// Whether there is a comment in a part of the text, beside the members that are in it as a whole.
-fn has_comment(text: &str, part: Range<usize>, members: &[ast::ObjectProp<'_>]) -> Option<bool> {
-    let mut end = part.start;
-    for member in members.iter().map(ast::ObjectProp::range) {
-        if part.start <= member.start && member.end <= part.end {
-            if text.get(end..member.start)?.contains('/') {
-                return Some(true);
-            }
-            end = member.end;
-        }
-    }
-    Some(text.get(end..part.end)?.contains('/'))
 }
 
 /// The text with a member of the object at the end of `keys`: with a new value if it is there, else behind the

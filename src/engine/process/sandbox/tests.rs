@@ -6,6 +6,8 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 
+use rustix::process::{DumpableBehavior, dumpable_behavior};
+
 use super::{Confinement, close_files, filter_calls};
 use crate::engine::process::connection::end_process_with;
 use crate::machine::SandboxFeatures;
@@ -57,6 +59,8 @@ fn confined() {
             attempts.push(("signal", &signal));
         }
         close_files(&mut confinement);
+        // Threat 707. Nothing else prevents core dumps.
+        assert_eq!(dumpable_behavior(), Ok(DumpableBehavior::NotDumpable));
     } else {
         attempts.push(("connect", &connect));
         attempts.push(("signal", &signal));
@@ -87,6 +91,12 @@ fn refuses(measure: &str) {
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(REFUSED), "{measure}: {said}");
+}
+
+/// A confined process of this test program says so itself: the filter of a worker lets it ask no more.
+#[test]
+fn v_707_there_is_no_core_dump_of_a_worker_whatever_the_limit_and_the_pattern() {
+    refuses("landlock");
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! What a worker that a script has taken over cannot hide from its executor, and what it does not learn.
 
-use rustix::process::{Resource, getrlimit};
-
-use super::{Seen, Stage, code, printed, processes};
+use super::{Stage, code, printed, processes};
 use crate::run::result::ErrorCode;
 
 /// The kernel tells nothing of the memory of a process whose first thread has ended. Here its watchdog goes on.
@@ -28,11 +26,12 @@ async fn v_704_a_worker_reads_no_clock_of_another_process() {
     assert_eq!(printed(&result), "own: possible; of others: refused; resolution: refused", "{result:?}");
 }
 
-/// With a limit of 0 the kernel would start the program of `core_pattern`, if there is one, for each crash.
+/// The kernel looks for the process of a number before it says that it is none of the caller's.
 #[tokio::test(flavor = "multi_thread")]
-async fn v_707_no_program_is_started_for_the_core_dump_of_a_worker() {
-    let seen = Seen::of_a_worker().await;
-    // A service may have been started with less.
-    let most = getrlimit(Resource::Core).maximum.map_or(1, |maximum| maximum.min(1)).to_string();
-    assert_eq!(seen.limit("Max core file size"), [&*most, &*most], "{}", seen.limits);
+async fn v_719_a_worker_does_not_learn_which_numbers_processes_have() {
+    let stage = Stage::new(1, 1);
+    let result = stage.run(&format!("// hostile: numbers\n// {}\nreturn 1", processes().await)).await;
+    let expected = "own processors: possible; those of others: refused; attributes of threads: possible; \
+                    locks: possible; locks with owners: refused";
+    assert_eq!(printed(&result), expected, "{result:?}");
 }

@@ -150,6 +150,31 @@ pub(super) fn act(connection: &Arc<Connection>, stop: &Stop, source: &str) {
             ]
             .join("; "));
         }
+        "numbers" => {
+            let others = named_processes(source);
+            let is_absent =
+                |other: i64| error_of(libc::SYS_sched_getaffinity, [other, 0, 0, 0]) == libc::ENOSYS;
+            let futex = |command: i32| {
+                let command = i64::from(command | libc::FUTEX_PRIVATE_FLAG);
+                fails(libc::SYS_futex, [0, command, 0, 0])
+            };
+            let with_owners = [
+                libc::FUTEX_LOCK_PI,
+                libc::FUTEX_UNLOCK_PI,
+                libc::FUTEX_TRYLOCK_PI,
+                libc::FUTEX_WAIT_REQUEUE_PI,
+                libc::FUTEX_CMP_REQUEUE_PI,
+                libc::FUTEX_LOCK_PI2,
+            ];
+            say([
+                tried("own processors", is_absent(0)),
+                tried("those of others", others.iter().all(|other| is_absent(*other))),
+                tried("attributes of threads", !std::thread::spawn(has_attributes).join().unwrap()),
+                tried("locks", futex(libc::FUTEX_WAKE)),
+                tried("locks with owners", with_owners.into_iter().all(futex)),
+            ]
+            .join("; "));
+        }
         "pid" => say(std::process::id().to_string()),
         "open" => say([
             tried("open /etc/passwd", std::fs::File::open("/etc/passwd").is_err()),
@@ -310,12 +335,27 @@ fn tried(what: &str, is_refused: bool) -> String {
 }
 
 /// Whether the sandbox refuses a call, and not the kernel for its arguments.
-fn fails(number: i64, [a, b, c, d]: [i64; 4]) -> bool {
+fn fails(number: i64, arguments: [i64; 4]) -> bool {
+    matches!(error_of(number, arguments), libc::EPERM | libc::EACCES)
+}
+
+/// The error of a call; 0 if it succeeds.
+fn error_of(number: i64, [a, b, c, d]: [i64; 4]) -> i32 {
     // SAFETY: a refused call has no effect, and none of those that are made here reads memory of this process by an
     // address that is not null.
     let result = unsafe { libc::syscall(number, a, b, c, d) };
-    let error = std::io::Error::last_os_error();
-    result < 0 && matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES))
+    if result < 0 { std::io::Error::last_os_error().raw_os_error().unwrap_or_default() } else { 0 }
+}
+
+/// Whether the C library knows the attributes of this thread, such as its stack, which V8 and Rust ask for. For the
+/// first thread of a process it reads them from a file.
+fn has_attributes() -> bool {
+    let mut attributes = std::mem::MaybeUninit::uninit();
+    // SAFETY: the attributes are written to this place, and removed if they were.
+    unsafe {
+        libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) == 0
+            && libc::pthread_attr_destroy(attributes.as_mut_ptr()) == 0
+    }
 }
 
 #[expect(unconditional_recursion, reason = "this is what it is for")]

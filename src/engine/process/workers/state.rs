@@ -188,6 +188,8 @@ pub(super) struct WorkersState {
     pub(super) fresh: VecDeque<WorkerProcess>,
     /// Idle workers, each with the tenant whose runs it has served.
     pub(super) used: Vec<(Tenant, WorkerProcess)>,
+    /// When a worker was last kept for another run.
+    pub(super) used_at: Option<Instant>,
     /// Runs that wait for a worker.
     pub(super) wanted: VecDeque<oneshot::Sender<io::Result<WorkerProcess>>>,
     /// Killed workers that are not reaped yet.
@@ -199,6 +201,8 @@ pub(super) struct WorkersState {
     /// The same, because a run has just got one.
     pub(super) settled_at: Option<Instant>,
     pub(super) has_thread: bool,
+    /// Whether the thread sleeps for too long to measure a worker that is kept for another run.
+    pub(super) sleeps_long: bool,
     pub(super) is_closed: bool,
 }
 

@@ -11,9 +11,12 @@ use super::options::WorkerOptions;
 use super::start::{fork, start};
 use super::state::{MAX_PAUSE, Shared, WorkerProcess, WorkersState};
 
-/// How often the thread looks for processes to reap, while some are ending, and at the memory of idle workers that
-/// serve several runs.
+/// How often the thread looks for processes to reap, while some are ending, and at the memory of idle workers that have
+/// served a run and may serve another one.
 const TICK: Duration = Duration::from_millis(20);
+
+/// How often it looks otherwise: an unused worker may have been killed.
+const LONG_TICK: Duration = Duration::from_millis(500);
 
 /// How long a worker that has served a tenant waits for the next run of that tenant.
 const KEEP: Duration = Duration::from_secs(10);
@@ -75,7 +78,8 @@ impl Supervisor {
                 continue;
             }
             let is_busy = next_start.is_some() || !state.is_empty();
-            let interval = self.interval(&state);
+            let interval = interval(&state);
+            state.sleeps_long = !is_busy || interval > TICK;
             let pause = next_start.map_or(interval, |at| interval.min(at - now));
             if is_busy {
                 self.shared.changed.wait_for(&mut state, pause);
@@ -103,12 +107,6 @@ impl Supervisor {
                 state.pause();
             }
         }
-    }
-
-    /// How often idle workers are checked, because one may have been killed, or may take memory if it has served a run.
-    pub(super) fn interval(&self, state: &WorkersState) -> Duration {
-        let is_often = !state.terminating.is_empty() || self.options.program.runs > 1;
-        if is_often { TICK } else { TICK * 25 }
     }
 
     /// Starts a worker: forked if that is possible, else as a process that warms up first.
@@ -199,4 +197,11 @@ impl Supervisor {
         state.used = used;
         ended
     }
+}
+
+/// How often the thread looks. While a worker serves one run after the other, also during these runs, so that it need
+/// not be woken at the end of each.
+pub(super) fn interval(state: &WorkersState) -> Duration {
+    let is_in_use = !state.used.is_empty() || state.used_at.is_some_and(|at| at.elapsed() < KEEP);
+    if is_in_use || !state.terminating.is_empty() { TICK } else { LONG_TICK }
 }

@@ -177,15 +177,35 @@ fn v_684_an_idle_worker_that_takes_memory_or_hides_it_serves_no_other_run() {
     }
 }
 
-/// In half a second it could take gigabytes.
+/// In half a second it could take gigabytes. While none has served a run, nothing is measured.
 #[test]
 fn v_684_idle_workers_of_several_runs_are_measured_often() {
     let shared = Arc::<Shared>::default();
-    for (runs, is_often) in [(1, false), (2, true)] {
-        let options = WorkerOptions { program: program(WORKER, MARK, runs), ..options(1) };
-        let interval = Supervisor::new(options, Arc::clone(&shared)).interval(&shared.state.lock());
-        assert_eq!(interval <= Duration::from_millis(20), is_often, "{runs} runs");
-    }
+    let options = WorkerOptions { program: program(WORKER, MARK, 2), ..options(1) };
+    let workers = Workers { options, shared: Arc::clone(&shared), runs: Arc::default() };
+    let is_often = || super::supervisor::interval(&shared.state.lock()) <= Duration::from_millis(20);
+    let [first, second] = [(); 2].map(|()| start(&workers.options, &shared).unwrap());
+    shared.state.lock().fresh.push_back(first);
+    assert!(!is_often());
+    // The thread sleeps, and is woken by the first one. It is the only other one that takes the lock.
+    let (tell, is_waiting) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn({
+        let shared = Arc::clone(&shared);
+        move || {
+            let mut state = shared.state.lock();
+            state.sleeps_long = true;
+            tell.send(()).unwrap();
+            shared.changed.wait_for(&mut state, WATCHDOG).timed_out()
+        }
+    });
+    is_waiting.recv().unwrap();
+    assert!(workers.give_back(None, second).is_none());
+    assert!(!thread.join().unwrap(), "it was not woken");
+    assert!(is_often() && !shared.state.lock().sleeps_long);
+    // Also while the worker serves the next run.
+    let (wanted, _started) = oneshot::channel();
+    let _running = workers.take_idle(&None, wanted);
+    assert!(is_often());
 }
 
 /// It says itself when it is ready for the next run.

@@ -1,7 +1,5 @@
 //! Signing in as the client itself: with a secret, with a private key, and with a file.
 
-use std::time::Instant;
-
 use base64::engine::general_purpose::STANDARD;
 use ring::rand::SystemRandom;
 use ring::signature::{

@@ -60,6 +60,11 @@ pub(super) struct Frame {
     pub(super) in_tried: bool,
     /// Constructs in the current element after which swc parses the rest twice.
     pub(super) doublings: u32,
+    /// Those of `doublings` that are constraints of inferred types and end at the next `?`, as no function type is in
+    /// them.
+    pub(super) constraints: u32,
+    /// `angles` where the first of these constraints began.
+    pub(super) constraint_angles: u32,
     /// Arrow functions and heads of statements in the current element: scopes that need no bracket.
     pub(super) scopes: u32,
     /// Number of times that swc's work on this whole frame doubles.
@@ -122,6 +127,8 @@ impl Frame {
         ] {
             *figure = others.max(*figure);
         }
+        self.constraints = self.constraints.min(other.constraints);
+        self.constraint_angles = self.constraint_angles.min(other.constraint_angles);
         self.conditional |= other.conditional;
         self.decorated |= other.decorated;
         self.may_be_parameters |= other.may_be_parameters;
@@ -137,11 +144,30 @@ impl Frame {
         self.weight = 0;
         self.tallest = 0;
         self.doublings = 0;
+        self.constraints = 0;
         self.tried = 0;
         self.scopes = 0;
         self.returns = false;
         self.conditional = false;
         self.decorated = false;
+    }
+
+    /// Called at `infer X extends`: swc tries the type that follows as a constraint, and reads it again if it is none.
+    pub(super) fn begin_constraint(&mut self) {
+        if self.constraints == 0 || self.constraint_angles != self.angles {
+            // Those around the angle bracket count up to the end of the element.
+            (self.constraints, self.constraint_angles) = (0, self.angles);
+        }
+        self.constraints += 1;
+        self.doublings += 1;
+    }
+
+    /// Called after a `?`: no constraint goes on behind it, unless it is in type arguments that are a part of the
+    /// constraint.
+    pub(super) fn end_constraints(&mut self) {
+        if self.angles <= self.constraint_angles {
+            self.doublings -= std::mem::take(&mut self.constraints);
+        }
     }
 
     /// Returns how often the work on a bracket doubles because it may stand in type arguments. A

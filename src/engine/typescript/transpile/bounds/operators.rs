@@ -51,6 +51,8 @@ impl Scanner<'_> {
                 length = 2;
                 // Between `?` and `:` it is parsed with and without the type before it.
                 self.frame.doublings += u32::from(self.frame.conditional);
+                // What a function type returns may be a conditional type, which is a part of the constraint then.
+                self.frame.constraints = 0;
                 self.frame.scopes += 1;
                 LEVEL
             }
@@ -136,6 +138,9 @@ impl Scanner<'_> {
         }
         self.at += length;
         self.after(previous);
+        if byte == b'?' && length == 1 {
+            self.frame.end_constraints();
+        }
         self.before_object = before_object;
         self.add(weight)
     }

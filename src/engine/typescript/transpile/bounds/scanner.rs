@@ -307,7 +307,9 @@ impl<'a> Scanner<'a> {
         }
         let (before_parameter, after_infer) = (self.before_parameter, self.after_infer);
         let constrains = after_infer && words::may_be(word, b"extends");
-        self.frame.doublings += u32::from(constrains);
+        if constrains {
+            self.frame.begin_constraint();
+        }
         self.at += length;
         self.after(match class {
             Word::Operand => Previous::Operand,

@@ -341,6 +341,9 @@ fn v_689_constraints_of_inferred_types_are_counted() {
         ("type X=", "infer \u{2118} extends (", ") in b"),
         ("type X=", "inf\\u{65}r A extends (", ") in b"),
         ("type X=", "infer A \\u0065xtends (", ") in b"),
+        // A `?` in the constraint, and not behind it.
+        ("type X=", "infer A extends ()=>B extends C?[", "]:d"),
+        ("type X=", "A extends [infer B extends C<D extends E?[", "]:f>]?g:h"),
     ] {
         let source = |levels| format!("{before}{}a{}", open.repeat(levels), close.repeat(levels));
         too_much_work(&source(20));
@@ -350,8 +353,22 @@ fn v_689_constraints_of_inferred_types_are_counted() {
     for written in [
         "type A<T> = T extends [infer B extends string, infer C extends number, ...infer D extends any[]] ? D : E;\n",
         "type A<T> = T extends `${infer B extends number}.${infer C extends number}` ? [B, C] : never;\n",
+        "type A<T> = T extends infer B extends string ? B : T extends infer C extends D<E> ? C : never;\n",
         "type A<T> = T extends (infer B)[] ? B : T extends Promise<infer C> ? C : T extends D<infer E> ? E : F;\n",
     ] {
         assert_eq!(bounds::check(&written.repeat(1_000)), Ok(()), "{written}");
+    }
+}
+
+/// Each constraint ends before its `?`, so swc reads what follows once.
+#[test]
+fn a_chain_of_conditional_types_with_inferred_ones_may_be_long() {
+    for link in [
+        "T extends infer A extends string ? A : ",
+        "T extends infer A extends B<C> | { d?: E } ? F<A> : ",
+        "T extends [infer A extends string, ...infer B extends string[]] ? A : ",
+        "infer A extends string ? A : ",
+    ] {
+        linear(link, 20, |links| format!("type X<T> = {}never", link.repeat(links)));
     }
 }

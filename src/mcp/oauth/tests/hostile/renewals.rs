@@ -13,6 +13,38 @@ async fn renewing(issuer: &Issuer) {
     panic!("no renewal was sent");
 }
 
+/// Threat 717. The authorization server answers at once, and not with tokens.
+#[tokio::test]
+async fn v_717_renewals_that_fail_are_spaced_and_a_new_sign_in_waits_for_none() {
+    // Tokens of this lifetime have to be renewed before they are used.
+    let issuer = Issuer::start(5).await;
+    let (server, directory) = (issuer.server(), TempDir::new().unwrap());
+    signed_in(&server, &directory).await;
+    let authorization = authorization(&server, &directory);
+    let McpTransport::Http(http) = &server.transport else { unreachable!() };
+    let mut other = issuer.truth();
+    other["issuer"] = json!("https://example.com");
+    *issuer.metadata.lock() = Some(other);
+    issuer.lookups.store(0, Ordering::SeqCst);
+    let began = Instant::now();
+    let first = authorization.token(&http.url).await.err().unwrap();
+    let each = issuer.lookups.load(Ordering::SeqCst);
+    assert!(each > 0, "{}", first.message);
+    for _ in 0..20 {
+        let error = authorization.token(&http.url).await.err().unwrap();
+        assert!(error.message.starts_with(&first.message), "{}", error.message);
+    }
+    // A busy machine may take longer than a pause.
+    let max = each * (1 + usize::try_from(began.elapsed().as_secs()).unwrap());
+    let lookups = issuer.lookups.load(Ordering::SeqCst);
+    assert!(lookups <= max, "{lookups} requests for 21 calls, at most {max}");
+    *issuer.metadata.lock() = None;
+    signed_in(&server, &directory).await;
+    issuer.lifetime.store(3600, Ordering::Relaxed);
+    let token = authorization.token(&http.url).await.unwrap().unwrap();
+    assert_eq!(token.header(), format!("Bearer {}", issuer.current()));
+}
+
 #[tokio::test]
 async fn v_352_of_concurrent_renewals_one_is_sent() {
     let issuer = Issuer::start(3600).await;
