@@ -26,7 +26,7 @@ export const MAX_UNSEARCHED_JSON = 2 ** 20;
 // that is this long.
 export const MAX_PATTERN = 2 ** 19;
 // V8 makes a list of characters of each class in a pattern, in memory that is not counted as the run's, and adds them
-// to those before it. So a pattern with the flag `u` or `v` has at most this many of `\p{…}`, and of `\w` and the like,
+// to those before it. So a pattern with the flag `u` or `v` has at most this many of `\p{...}`, and of `\w` and the like,
 // and one with the flag `v`, where classes have classes in them, at most this many characters. The name of each group
 // is compared with those before it. src/engine/typescript/transpile/patterns.rs has the same bounds for literals.
 const MAX_PROPERTIES = 200;

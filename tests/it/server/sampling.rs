@@ -242,6 +242,8 @@ fn sa_181_a_workspace_has_no_say_in_language_models() {
     let first = configured(&provider, json!({})).spawn();
     let workspace = json!({ "llm": { "enabled": true, "url": "http://127.0.0.1:1/", "rounds": 10000 } });
     std::fs::write(first.directory().join(".cx.json"), workspace.to_string()).unwrap();
+    // Nor has a workspace's file that the user trusts.
+    super::state::cx(&first, &["trust", "--yes", ".cx.json"]);
     let mut client = configured(&provider, json!({})).beside(&first).spawn().shaken();
     let structured =
         client.call("executeTypescript", json!({ "code": "await llm.ask('x')" }))["structuredContent"]

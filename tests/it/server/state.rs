@@ -19,7 +19,7 @@ impl Client {
 }
 
 /// The command in a client's workspace.
-fn cx(client: &Client, arguments: &[&str]) -> Output {
+pub(super) fn cx(client: &Client, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cx"));
     command.args(arguments).current_dir(client.directory());
     for variable in ["HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"] {
