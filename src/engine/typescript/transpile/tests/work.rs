@@ -369,6 +369,6 @@ fn a_chain_of_conditional_types_with_inferred_ones_may_be_long() {
         "T extends [infer A extends string, ...infer B extends string[]] ? A : ",
         "infer A extends string ? A : ",
     ] {
-        linear(link, 20, |links| format!("type X<T> = {}never", link.repeat(links)));
+        linear(link, 14, |links| format!("type X<T> = {}never", link.repeat(links)));
     }
 }
