@@ -112,7 +112,6 @@ async fn v_551_attacks_that_compute_or_overflow_end_in_worker_processes() {
         ),
         // Past the guards.
         ends(ErrorCode::Timeout, WEDGE),
-        ends(ErrorCode::Timeout, WEDGE.replace("indexOf", "fill")),
         gives(
             Value::from(vec!["RangeError"; 7]),
             "const attempts = [
