@@ -116,7 +116,7 @@ pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     });
     telemetry::finish(telemetry.as_ref());
     let written = kept.write(lock(&traced).take(), recorded.as_ref());
-    // The result is printed, also as JSON, so that this is said beside it.
+    // The result has been printed, perhaps as JSON, so this failure is reported on stderr.
     status.and_then(|status| written.map_err(diagnostic::after_output).map(|()| status))
 }
 
@@ -158,8 +158,7 @@ struct KeptFiles {
 }
 
 impl KeptFiles {
-    /// Those that the arguments name. It is seen now that they can be written, and not after the script has had its
-    /// effects.
+    /// The files that the arguments name. Checks that they can be written before the script has effects.
     fn of_run(arguments: &RunArguments) -> anyhow::Result<Self> {
         let trace = arguments.trace.clone();
         let trace = trace.map(|path| TraceFormat::from_path(&path).map(|format| (path, format)));
@@ -322,8 +321,8 @@ async fn deliver(
     let mut status = ExitStatus::from_result(result);
     let is_written = tokio::select! {
         () = writer.finish() => true,
-        () = pass(max_wait) => false,
-        () = was_interrupted(interrupted) => false,
+        () = sleep_for(max_wait) => false,
+        () = after_interrupt(interrupted) => false,
     };
     if let Some(error) = writer.failure().map(OutputError::from) {
         if !error.is_closed_pipe() {
@@ -346,15 +345,16 @@ async fn deliver(
     status
 }
 
-async fn pass(time: Option<Duration>) {
+/// Completes after this time; never if it is `None`.
+async fn sleep_for(time: Option<Duration>) {
     match time {
         Some(time) => tokio::time::sleep(time).await,
         None => std::future::pending().await,
     }
 }
 
-/// Completes after an interrupt, when a reader that reads has had enough time.
-async fn was_interrupted(interrupted: &CancellationToken) {
+/// Completes [`MAX_LAST_WRITE`] after an interrupt, when an active reader has had enough time.
+async fn after_interrupt(interrupted: &CancellationToken) {
     interrupted.cancelled().await;
     tokio::time::sleep(MAX_LAST_WRITE).await;
 }

@@ -281,7 +281,7 @@ impl Requests {
     /// Writes a notification of a subscription, which names the client's request.
     fn push_of_subscription(&self, mut message: JsonRpcNotification<ServerNotification>) -> io::Result<()> {
         let Some(RequestId::Number(id)) = subscription_of(&message) else { return Ok(()) };
-        // Of a cancelled subscription nothing more is sent.
+        // Nothing more is sent for a cancelled subscription.
         let Some(request) = self.unanswered.get(&id) else { return Ok(()) };
         if let Ok(id) = serde_json::from_str(request.id.get()) {
             message.notification.get_meta_mut().set_subscription_id(id);
