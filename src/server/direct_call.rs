@@ -43,11 +43,11 @@ pub(crate) async fn answer(
 /// Whether the answer is truncated.
 fn is_cut(result: &ToolResult, max: usize) -> bool {
     let structured = result.structured.as_ref();
-    structured.is_some_and(|structured| is_longer(structured.text(), max)) || texts(result) > max
+    structured.is_some_and(|structured| is_longer(structured.text(), max)) || text_bytes(result) > max
 }
 
 /// Bytes of the text blocks, which are at least as many as the characters.
-fn texts(result: &ToolResult) -> usize {
+fn text_bytes(result: &ToolResult) -> usize {
     let mut bytes = 0;
     if let Some(content) = &result.content {
         // Content that cannot be read was refused before.
@@ -60,6 +60,7 @@ fn texts(result: &ToolResult) -> usize {
     bytes
 }
 
+/// The answer with what the tool returned, truncated to `max` characters. `record` names the record that has all of it.
 fn passed_on(
     result: &ToolResult,
     max: usize,
@@ -69,27 +70,8 @@ fn passed_on(
     let note = record_note(record, "value");
     let mut answer = CallToolResult::success(Vec::new());
     answer.is_error = result.is_error.then_some(true);
-    let mut room = max;
     if let Some(content) = &result.content {
-        let mut budget = json::budget(content.text().len());
-        let _ = json::each_item(content.text(), |block| {
-            if answer.content.len() >= MAX_BLOCKS {
-                return Ok(());
-            }
-            // A block that would take far more memory than its text is not parsed into a tree.
-            budget -=
-                json::check(block.get(), budget).map_err(<serde_json::Error as serde::de::Error>::custom)?;
-            let mut block: ContentBlock = serde_json::from_str(block.get())?;
-            if let ContentBlock::Text(text) = &mut block {
-                let length = text.text.chars().count();
-                if let Some((kept, _)) = cut(&text.text, room, &note) {
-                    text.text = kept;
-                }
-                room = room.saturating_sub(length);
-            }
-            answer.content.push(block);
-            Ok(())
-        });
+        answer.content = blocks(content, max, &note);
     }
     answer.meta = result.meta.as_ref().and_then(|meta| serde_json::from_str::<MetaObject>(meta.text()).ok());
     let Some(structured) = &result.structured else { return answer };
@@ -113,6 +95,32 @@ fn passed_on(
         answer.structured_content = structured.value().cloned();
     }
     answer
+}
+
+/// The content blocks of a result, with at most `max` characters of text in all. `note` says where the rest is.
+fn blocks(content: &Json, max: usize, note: &str) -> Vec<ContentBlock> {
+    let (mut blocks, mut remaining) = (Vec::new(), max);
+    let mut budget = json::budget(content.text().len());
+    // Content that cannot be read was refused before.
+    let _ = json::each_item(content.text(), |block| {
+        if blocks.len() >= MAX_BLOCKS {
+            return Ok(());
+        }
+        // A block that would take far more memory than its text is not parsed into a tree.
+        budget -=
+            json::check(block.get(), budget).map_err(<serde_json::Error as serde::de::Error>::custom)?;
+        let mut block: ContentBlock = serde_json::from_str(block.get())?;
+        if let ContentBlock::Text(text) = &mut block {
+            let length = text.text.chars().count();
+            if let Some((kept, _)) = cut(&text.text, remaining, note) {
+                text.text = kept;
+            }
+            remaining = remaining.saturating_sub(length);
+        }
+        blocks.push(block);
+        Ok(())
+    });
+    blocks
 }
 
 /// A string as it is, any other value as JSON.

@@ -144,7 +144,7 @@ pub(crate) fn detach(message: &[u8]) -> Result<Incoming<'_>, TooLarge> {
     let incoming = detach_from(message, arguments_of_call)?;
     match std::str::from_utf8(&incoming.message) {
         Ok(text) if text.len() > MAX_ID_BYTES => check_kept(text)?,
-        // What is not text is refused by the parser.
+        // The parser refuses a message that is not UTF-8.
         Ok(_) | Err(_) => {}
     }
     Ok(incoming)
@@ -159,7 +159,7 @@ fn check_kept(message: &str) -> Result<(), TooLarge> {
             checked = Err(TooLarge::Part { part, bytes, max });
         }
     };
-    // What is no object is refused by the parser.
+    // The parser refuses a message that is not an object.
     let _no_object = json::each_field(message, |name, value| match name {
         "id" => check("id", value, MAX_ID_BYTES),
         "params" => {
@@ -189,8 +189,8 @@ fn detach_from(message: &[u8], arguments: fn(&str) -> Option<&str>) -> Result<In
     let text = std::str::from_utf8(message).ok();
     if let Some(text) = text
         && let Some(inputs) = arguments(text).and_then(inputs_in)
-        // Of duplicate keys the last one counts, as in every object that is parsed into a tree. An input that cannot be
-        // parsed stays in the message, and the message is refused.
+        // If a key is there twice, the last one counts, as in every object that is parsed into a tree. An input that
+        // cannot be parsed stays in the message, and the message is refused.
         && let Some(input) = inputs.last().and_then(|input| Json::parse(input.get()).ok())
     {
         let mut kept = String::with_capacity(text.len().min(MAX_MESSAGE_BYTES));

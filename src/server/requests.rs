@@ -34,7 +34,7 @@ const MAX_NAME: usize = 60;
 /// change. Clients of the stateless revision are notified of changes only if they subscribe.
 const TOOLS_FRESH_MS: u64 = 5 * 60 * 1000;
 
-/// The same for a list with tools of servers, which may change at any time.
+/// The same for a list that includes upstream tools, which may change at any time.
 const DIRECT_TOOLS_FRESH_MS: u64 = 60 * 1000;
 
 /// The methods whose parameters rmcp parses. If it cannot parse them, it treats the request as a

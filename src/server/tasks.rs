@@ -101,7 +101,7 @@ struct EndedTask {
     ended: TaskEnd,
 }
 
-/// Whose result it is: the tenant's, or without tenants that of a client of the session at this position.
+/// The holder to which a result counts: a tenant, or without tenants a client of the session at this position.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum ResultHolder {
     Tenant(String),
@@ -151,8 +151,8 @@ impl AllTasks {
     }
 }
 
-/// Which of these tasks, from the oldest to the newest, are dropped so that `bytes` are freed: each time the oldest one
-/// of the holder that has most.
+/// Chooses the tasks to drop so that `bytes` are freed: repeatedly the oldest one of the holder with most bytes. `all`
+/// is sorted from the oldest to the newest.
 fn to_drop(all: &[EndedTask], bytes: usize) -> Vec<&EndedTask> {
     let mut positions: HashMap<&ResultHolder, usize> = HashMap::new();
     let mut held: Vec<(usize, VecDeque<&EndedTask>)> = Vec::new();
@@ -165,8 +165,8 @@ fn to_drop(all: &[EndedTask], bytes: usize) -> Vec<&EndedTask> {
         *bytes += task.ended.bytes;
         tasks.push_back(task);
     }
-    // There can be tens of thousands of tasks, so that who has most is not counted anew for each. Among equals the
-    // holder of the oldest task is first.
+    // A heap, because there can be tens of thousands of tasks. Among holders with equal bytes, the one with the oldest
+    // task is first.
     let mut largest: BinaryHeap<(usize, Reverse<usize>)> =
         held.iter().enumerate().map(|(position, (bytes, _))| (*bytes, Reverse(position))).collect();
     let (mut freed, mut dropped) = (0_usize, Vec::new());

@@ -188,7 +188,7 @@ pub(crate) async fn subscribe(
     Ok(())
 }
 
-/// The resources among the requested ones that a client of the stateless revision is told of. Records of runs are not
+/// The requested resources whose changes a client of the stateless revision is notified of. Records of runs are not
 /// among them: a run of such a client has a record only when it has ended, and that does not change. Reads files.
 pub(crate) fn accepted(shared: &Shared, requested: Option<&[String]>) -> Vec<String> {
     let requested = requested.unwrap_or_default();

@@ -14,14 +14,14 @@ use rustix::fs::OFlags;
 ///
 /// # Errors
 ///
-/// Those of the system. The incomplete file is removed.
+/// If the file cannot be written. The incomplete file is removed.
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     // Like any new file: the umask restricts the mode.
     replace_file(path, text.as_bytes(), 0o666)
 }
 
-/// Checks that a path which the command chooses has no file, or a regular one. Writing to a pipe would wait for its
-/// reader, and nobody has named it.
+/// Checks that a path which the command has chosen, not the user, has no file or a regular one. Writing to a pipe would
+/// wait for its reader.
 ///
 /// # Errors
 ///
@@ -35,12 +35,12 @@ pub(crate) fn check_regular(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Checks that [`replace`] can write a file later, as far as that is known before: the path is no directory, and a file
-/// can be made beside it. A device or a pipe is not opened.
+/// Checks, as far as possible in advance, that [`replace`] can write a file: the path is no directory, and a file can
+/// be created beside it. A device or a pipe is not opened.
 ///
 /// # Errors
 ///
-/// What is in the way.
+/// If it cannot.
 pub(crate) fn check_replaceable(path: &Path) -> io::Result<()> {
     let path = path.canonicalize().unwrap_or_else(|_missing| path.to_owned());
     match fs::metadata(&path) {
@@ -52,7 +52,7 @@ pub(crate) fn check_replaceable(path: &Path) -> io::Result<()> {
     }
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     tempfile::tempfile_in(directory).map(drop).map_err(|error| {
-        // The system's error names a temporary file, which nobody knows.
+        // The system's error names a temporary file, which the user does not know.
         let problem = format!("no file can be made in {}: {}", directory.display(), error.kind());
         io::Error::new(error.kind(), problem)
     })
@@ -87,7 +87,7 @@ pub(crate) fn replace_secret(path: &Path, text: &str) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// Those of the system, and if the file is another one.
+/// If the file cannot be created, or an existing one is not regular or too large.
 pub(crate) fn make_private(path: &Path, max: u64) -> io::Result<()> {
     if let Some(directory) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
@@ -107,7 +107,7 @@ pub(crate) fn make_private(path: &Path, max: u64) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// Those of the system.
+/// If the directory or a file in it cannot be created.
 pub(crate) fn check_writable(directory: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     tempfile::tempfile_in(directory).map(drop)

@@ -36,9 +36,8 @@ pub(crate) fn survive_file_size_limit() {
 /// Whether this process was started without a stdout (`cx run … >&-`).
 static HAD_NO_STDOUT: AtomicBool = AtomicBool::new(false);
 
-/// Whether this process was started without a stdout. The standard library has put `/dev/null` in its
-/// place, so that no file of the process gets its number, and what is written there is lost without an
-/// error.
+/// Whether this process was started without a stdout. The standard library has then opened `/dev/null` as descriptor 1,
+/// so that no other file gets that number, and writes to it are lost without an error.
 pub(crate) fn had_no_stdout() -> bool {
     HAD_NO_STDOUT.load(Ordering::Relaxed)
 }

@@ -26,8 +26,8 @@ impl ArgumentRules {
         Self { rules, printed: HashSet::new() }
     }
 
-    /// Warns of the patterns that match nothing of what is known now, of each once. Before a run less is known than
-    /// after it. What is no pattern is an error of the run.
+    /// Warns once of each pattern that matches no tool that is known now. After a run more tools are known than before
+    /// it. An invalid pattern is an error of the run.
     pub(crate) fn warn(&mut self, executor: &Executor) {
         if self.rules == ToolRules::new() {
             return;

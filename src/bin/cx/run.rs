@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use cx::{
-    CancellationToken, Config, ErrorCode, ExecuteResult, Executor, ExecutorBuilder, Isolation, Language,
-    Limits, Recording, RemoteWorkers, RunTrace, Script,
+    CancellationToken, Config, ErrorCode, ExecuteResult, Executor, ExecutorBuilder, Isolation, Json,
+    Language, Limits, Recording, RemoteWorkers, RunTrace, SavedScript, Script,
 };
 
 use crate::args::{RunArguments, ScriptArguments};
@@ -56,12 +56,7 @@ pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     config.isolation = setup::isolation(arguments.script.isolation.as_ref(), config.isolation);
     let limits = arguments.script.limits(config.limits, config.max_limits.cpu_time);
     let input = arguments.input.as_deref().map(source::read_input).transpose().map_err(invalid)?;
-    let input = match saved {
-        Some(saved) => Some(saved.check_input(input).map_err(|error| {
-            invalid(anyhow::anyhow!("--input of `{}`: {}: {}", saved.name, error.code, error.message))
-        })?),
-        None => input,
-    };
+    let input = checked_input(saved.as_deref(), input)?;
     let audit = arguments.script.audit.take();
     let grants = setup::grants(&arguments.script)?;
     // A run is too short for metrics, which are sent every minute.
@@ -78,15 +73,8 @@ pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     let interrupted = CancellationToken::new();
     let cancel = interrupted.child_token();
     let writer = writer::start(cancel.clone())?;
-    let mut script = match language {
-        Language::Python => Script::python(text),
-        _ => Script::typescript(text),
-    };
     let cancelled = cancel.clone();
-    script = script.named(&name).limits(limits).cancel_with(cancel);
-    if let Some(input) = input {
-        script = script.input(input);
-    }
+    let mut script = new_script(language, text, input).named(&name).limits(limits).cancel_with(cancel);
     let mut rules = ArgumentRules::new(&arguments.script);
     rules.warn(&executor);
     script = with_options(script, &mut arguments);
@@ -116,8 +104,32 @@ pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     });
     telemetry::finish(telemetry.as_ref());
     let written = kept.write(lock(&traced).take(), recorded.as_ref());
-    // The result is printed, also as JSON, so that this is said beside it.
+    // The result has been printed, perhaps as JSON, so this failure is reported on stderr.
     status.and_then(|status| written.map_err(diagnostic::after_output).map(|()| status))
+}
+
+/// The input of the script: that of a saved one is checked against its schema.
+///
+/// # Errors
+///
+/// If it violates the schema.
+fn checked_input(saved: Option<&SavedScript>, input: Option<Json>) -> anyhow::Result<Option<Json>> {
+    let Some(saved) = saved else { return Ok(input) };
+    let checked = saved.check_input(input).map_err(|error| {
+        invalid(anyhow::anyhow!("--input of `{}`: {}: {}", saved.name, error.code, error.message))
+    })?;
+    Ok(Some(checked))
+}
+
+fn new_script(language: Language, text: String, input: Option<Json>) -> Script {
+    let script = match language {
+        Language::Python => Script::python(text),
+        _ => Script::typescript(text),
+    };
+    match input {
+        Some(input) => script.input(input),
+        None => script,
+    }
 }
 
 /// Checks that a limit of instructions is for a language that has them.
@@ -158,8 +170,7 @@ struct KeptFiles {
 }
 
 impl KeptFiles {
-    /// Those that the arguments name. It is seen now that they can be written, and not after the script has had its
-    /// effects.
+    /// The files that the arguments name. Checks that they can be written before the script has effects.
     fn of_run(arguments: &RunArguments) -> anyhow::Result<Self> {
         let trace = arguments.trace.clone();
         let trace = trace.map(|path| TraceFormat::from_path(&path).map(|format| (path, format)));
@@ -322,8 +333,8 @@ async fn deliver(
     let mut status = ExitStatus::from_result(result);
     let is_written = tokio::select! {
         () = writer.finish() => true,
-        () = pass(max_wait) => false,
-        () = was_interrupted(interrupted) => false,
+        () = sleep_for(max_wait) => false,
+        () = after_interrupt(interrupted) => false,
     };
     if let Some(error) = writer.failure().map(OutputError::from) {
         if !error.is_closed_pipe() {
@@ -346,15 +357,16 @@ async fn deliver(
     status
 }
 
-async fn pass(time: Option<Duration>) {
+/// Completes after this time; never if it is `None`.
+async fn sleep_for(time: Option<Duration>) {
     match time {
         Some(time) => tokio::time::sleep(time).await,
         None => std::future::pending().await,
     }
 }
 
-/// Completes after an interrupt, when a reader that reads has had enough time.
-async fn was_interrupted(interrupted: &CancellationToken) {
+/// Completes [`MAX_LAST_WRITE`] after an interrupt, when an active reader has had enough time.
+async fn after_interrupt(interrupted: &CancellationToken) {
     interrupted.cancelled().await;
     tokio::time::sleep(MAX_LAST_WRITE).await;
 }

@@ -251,7 +251,7 @@ fn field(fields: &Map<String, Value>, name: &str) -> String {
 }
 
 fn outcome(ended: Option<&Map<String, Value>>) -> String {
-    // Of a process that was killed there is no end.
+    // A process that was killed has recorded no end.
     let Some(ended) = ended else { return "running or killed".to_owned() };
     let code = field(ended, "code");
     if code.is_empty() { "ok".to_owned() } else { code }

@@ -74,10 +74,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
     let client_rate = config.client_rate;
     let isolation = config.isolation.as_ref().map_or(Isolation::InProcess.as_str(), Isolation::as_str);
     let open_telemetry = config.open_telemetry.clone();
-    let audit_directory = match (&config.audit, &arguments.scripts.audit) {
-        (None, None) => None,
-        (settings, directory) => Some(setup::audit_options(settings.as_ref(), directory.clone())?.directory),
-    };
+    let audit_directory = audit_directory(&arguments, &config)?;
     let mut builder = builder(&arguments, config)?;
     cx::check_machine(THREADS, DESCRIPTORS, 0).context("failed to start the server's threads")?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -102,16 +99,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
     if let Some(inbox) = inbox.clone() {
         builder = builder.approver(move |request| inbox.ask(request));
     }
-    let executor = match builder.build() {
-        Err(error @ cx::Error::InvalidOptions { option: cx::OptionName::Isolation, .. })
-            if is_isolated_by_tokens =>
-        {
-            return Err(anyhow::Error::new(error).context(
-                "several tokens need worker processes, unless `--isolation in-process` says otherwise",
-            ));
-        }
-        built => setup::built(built, arguments.nats.nats.as_ref().map(|_| "--nats"))?,
-    };
+    let executor = build(builder, &arguments, is_isolated_by_tokens)?;
     let server = Server::new(executor.clone(), server_options(&arguments, inbox.is_none()));
     // Read before any server is contacted, so that it is reported once. `health` reports it too.
     match executor.tool_changes() {
@@ -138,30 +126,36 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
         traces.finish();
     }
     // Does not return through `main`: a thread may be blocked on a pipe that is not read.
-    exit(match ended {
+    exit(exit_status(ended))
+}
+
+/// The exit status for the reason of the shutdown. Warns of answers that could not be written.
+fn exit_status(reason: ShutdownReason) -> ExitStatus {
+    match reason {
         ShutdownReason::WorkersHung => ExitStatus::Limit,
         ShutdownReason::CannotWrite => {
             diagnostic::print_warning("stdout could not be written: the client has not got all answers");
             ExitStatus::Output
         }
         _ => ExitStatus::Success,
-    })
+    }
 }
 
-/// How clients reach the server, and what is told about it.
+/// How clients reach the server, and what the other commands are told about it.
 struct Serving {
     /// Where it listens; `None` for stdin and stdout.
     address: Option<HttpAddress>,
     metrics: Option<MetricsAddress>,
-    /// The socket that was passed.
+    /// The listening socket, if a service manager has passed one.
     passed: Option<std::net::TcpListener>,
     over_http: HttpArguments,
     tenants: Tenants,
     client_rate: Option<RateLimit>,
     /// Where scripts are executed.
     isolation: &'static str,
-    /// The directories of the audit trail and of traces.
+    /// The directory of the audit trail.
     audit: Option<PathBuf>,
+    /// The directory of traces.
     traces: Option<PathBuf>,
     /// Approvals that the page answers.
     inbox: Option<Arc<Inbox>>,
@@ -184,7 +178,7 @@ async fn serve(
     let end_drain = CancellationToken::new();
     signals::end_after(&stop, drain, end_drain.clone())?;
     let hangups = signals::listen(SignalKind::hangup())?;
-    // Ends with this function.
+    // Its tasks end when this function returns.
     let mut following = JoinSet::new();
     let print = metrics::install(metrics.is_some() || address.is_some(), telemetry)?;
     if telemetry.is_some() {
@@ -216,10 +210,10 @@ async fn serve(
         bail!("--approver page: there is no address for the page: give --metrics one that is free");
     }
     let known = KnownServer { transport, address, audit: serving.audit, traces: serving.traces };
-    // Until the end of this function.
+    // The server stays registered until this function returns.
     let (page, _registration) = known.make_known(server, print.as_ref(), inbox)?;
     if let (Some(at), Some(print)) = (metrics_at, &print) {
-        // Also while scripts go on after a signal: ends with this function.
+        // Served also while runs are drained after a signal, until this function returns.
         let never = CancellationToken::new();
         metrics::serve(server, at, Arc::clone(print), page.clone(), &never, &mut following);
     }
@@ -244,6 +238,33 @@ async fn serve(
     };
     let _late = tokio::time::timeout(MAX_CLOSE, executor.close()).await;
     Ok(ended)
+}
+
+/// The directory of the audit trail; `None` without a trail.
+fn audit_directory(arguments: &ServeArguments, config: &Config) -> anyhow::Result<Option<PathBuf>> {
+    Ok(match (&config.audit, &arguments.scripts.audit) {
+        (None, None) => None,
+        (settings, directory) => Some(setup::audit_options(settings.as_ref(), directory.clone())?.directory),
+    })
+}
+
+/// Builds the executor. If scripts run in worker processes only because there are several tokens, the error of a
+/// machine without them says so.
+fn build(
+    builder: ExecutorBuilder,
+    arguments: &ServeArguments,
+    is_isolated_by_tokens: bool,
+) -> anyhow::Result<Executor> {
+    match builder.build() {
+        Err(error @ cx::Error::InvalidOptions { option: cx::OptionName::Isolation, .. })
+            if is_isolated_by_tokens =>
+        {
+            Err(anyhow::Error::new(error).context(
+                "several tokens need worker processes, unless `--isolation in-process` says otherwise",
+            ))
+        }
+        built => setup::built(built, arguments.nats.nats.as_ref().map(|_| "--nats")),
+    }
 }
 
 /// A builder from the arguments and the configuration, to which the arguments have been applied already.

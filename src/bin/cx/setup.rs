@@ -303,8 +303,8 @@ pub(crate) fn nats(arguments: &NatsArguments) -> anyhow::Result<Option<Isolation
     Ok(Some(Isolation::Nats(workers)))
 }
 
-/// The executor, or why it cannot be built. What is wrong with where scripts are executed is reported under the name of
-/// `argument` if that has said it, and under `--isolation` otherwise.
+/// The executor, or why it cannot be built. Reports a problem with where scripts are executed under the name of
+/// `argument`, if that has chosen it, or under `--isolation`.
 pub(crate) fn built(
     built: Result<Executor, cx::Error>,
     argument: Option<&'static str>,

@@ -143,7 +143,7 @@ fn layout(rows: &[(String, &str)], columns: Option<usize>) -> String {
     text
 }
 
-/// What to do about a name that is that of no known tool.
+/// What to do about a name that no known tool has.
 fn unknown_tool_hint(executor: &Executor, name: &str) -> String {
     for KnownServer { name: server, tools, .. } in executor.known_tools() {
         let shown = one_line(&server);

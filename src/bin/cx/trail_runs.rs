@@ -340,8 +340,8 @@ impl TrailRun {
     }
 }
 
-/// Who asked for a run: what the client calls itself, and for one of a tenant the name that cx gives it, which begins
-/// with the tenant's.
+/// The client of a run: the name by which it introduces itself, and for a client of a tenant also the name that cx has
+/// given it, which begins with the tenant's.
 pub(crate) fn client_of(started: &Map<String, Value>) -> String {
     let of_tenant = Some(text(started, "client")).filter(|client| client.contains('/'));
     match (of_tenant, text(started, "clientName")) {

@@ -53,19 +53,19 @@ const TSCONFIG: &str = r#"{
   "files": ["cx.d.ts", "modules.d.ts", "script.ts"]
 }"#;
 
-/// What an editor has of Node's own declarations, if they are installed.
+/// Declarations of Node's modules, which an editor takes from `@types/node` if that is installed.
 const MODULES: &str = include_str!("typecheck/modules.d.ts");
 
 /// A `return` at the top level of a module, and a namespace in the function around a script.
 const ALLOWED_IN_TYPESCRIPT: [&str; 2] = ["TS1108", "TS1235"];
 
-/// Whether the code is one of those for types that are not written and can be anything, from TS7005 to TS7057. Scripts
-/// need not write them. With `noImplicitAny` off there are none, and an empty list can have no items.
+/// Whether the code, from TS7005 to TS7057, is about a missing annotation that makes a type implicitly `any`. Scripts
+/// need no annotations. With `noImplicitAny` off there are none, and an empty list can have no items.
 fn is_of_implicit_types(code: &str) -> bool {
     code.len() == 6 && code.starts_with("TS7")
 }
 
-/// What `tsc` proposes to install is nothing that a script could use.
+/// Start of a proposal of `tsc` to install a package, which a script could not use.
 const PROPOSAL: &str = " Do you need to ";
 
 /// Checks a TypeScript script with `tsc`.

@@ -212,9 +212,9 @@ fn check_is_own(path: &Path) -> anyhow::Result<()> {
 /// Writes the files of `out` that differ. Returns those that were written.
 fn write<'a>(out: &Path, files: &'a [(PathBuf, String)]) -> anyhow::Result<Vec<&'a Path>> {
     let mut written = Vec::new();
-    // Of all first, so that none is written without the others.
+    // All are checked before one is written.
     for (path, _) in files {
-        // Nobody has named the files in a directory: what is there may be a pipe, whose reader never comes.
+        // The user has named the directory, not its files: one may be a pipe without a reader.
         if path != out {
             document::check_regular(path).with_context(|| format!("failed to write `{}`", path.display()))?;
         }

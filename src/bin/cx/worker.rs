@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &WorkerArguments) -> anyhow::Result<ExitStatus> {
     runtime.block_on(async {
         let stop = CancellationToken::new();
         end_with(&stop)?;
-        // End with this block.
+        // They end with this block.
         let mut tasks = JoinSet::new();
         if let Some(address) = arguments.metrics {
             let print = metrics::install(true, None)?;
@@ -62,28 +62,33 @@ pub(crate) fn run(arguments: &WorkerArguments) -> anyhow::Result<ExitStatus> {
                 metrics::serve(&server, at, print, None, &CancellationToken::new(), &mut tasks);
             }
         }
-        let said = Mutex::new(String::new());
-        let (url, concurrency) = (queue.nats.url.clone(), queue.concurrency);
-        let observe = move |event: QueueEvent| match event {
-            QueueEvent::NotJoined(problem) => {
-                // Taking runs is retried continuously.
-                let mut said = said.lock();
-                if *said != problem {
-                    diagnostic::print_warning(&format!("no scripts are taken: {problem}"));
-                    *said = problem;
-                }
-            }
-            _ => {
-                said.lock().clear();
-                diagnostic::print_note(&format!(
-                    "taking scripts from {url}, at most {concurrency} at a time"
-                ));
-            }
-        };
-        executor.work_for_queue(&queue, observe, &stop).await.map_err(|error| invalid(error.into()))
+        executor
+            .work_for_queue(&queue, queue_reporter(&queue), &stop)
+            .await
+            .map_err(|error| invalid(error.into()))
     })?;
     // Does not return through `main`: see `exit`.
     exit(ExitStatus::Success)
+}
+
+/// Prints when scripts are taken from the queue, and why none are: the same problem once, because joining is retried
+/// continuously.
+fn queue_reporter(queue: &QueueOptions) -> impl Fn(QueueEvent) + Send + Sync + use<> {
+    let reported = Mutex::new(String::new());
+    let (url, concurrency) = (queue.nats.url.clone(), queue.concurrency);
+    move |event: QueueEvent| match event {
+        QueueEvent::NotJoined(problem) => {
+            let mut reported = reported.lock();
+            if *reported != problem {
+                diagnostic::print_warning(&format!("no scripts are taken: {problem}"));
+                *reported = problem;
+            }
+        }
+        _ => {
+            reported.lock().clear();
+            diagnostic::print_note(&format!("taking scripts from {url}, at most {concurrency} at a time"));
+        }
+    }
 }
 
 /// The queue of the arguments, or of the configuration.

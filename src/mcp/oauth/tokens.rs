@@ -33,8 +33,8 @@ const VERSION: u32 = 2;
 /// user, who is absent during a run; a machine without a session bus may wait for one.
 const KEYRING_TIME: Duration = Duration::from_secs(3);
 
-/// Set when the system's keyring did not answer. It is not asked again, because each question costs a thread.
-static NO_KEYRING: AtomicBool = AtomicBool::new(false);
+/// What this process knows of the system's keyring.
+static SYSTEM_KEYRING: KeyringState = KeyringState::new();
 
 /// Maximum time for discovery and one token request. Each of its HTTP exchanges has a shorter
 /// deadline of its own.
@@ -59,8 +59,25 @@ pub(crate) struct TokenStore {
 /// A keyring, whose functions may block for a long time.
 pub(super) struct Keyring {
     pub(super) open: OpenEntry,
-    /// Set when it did not answer, or there is none.
-    pub(super) does_not_answer: &'static AtomicBool,
+    pub(super) state: &'static KeyringState,
+}
+
+/// Why a keyring is not asked again. Each question costs a thread.
+pub(super) struct KeyringState {
+    /// Set when the system has no keyring.
+    is_absent: AtomicBool,
+    /// Set when it did not answer. It may have tokens.
+    does_not_answer: AtomicBool,
+}
+
+impl KeyringState {
+    pub(super) const fn new() -> Self {
+        Self { is_absent: AtomicBool::new(false), does_not_answer: AtomicBool::new(false) }
+    }
+
+    pub(super) fn set_does_not_answer(&self) {
+        self.does_not_answer.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Opens the entry of a server's identity.
@@ -166,7 +183,7 @@ pub(crate) fn unusable(credentials: &StoredCredentials, has_key: bool) -> Option
 
 impl TokenStore {
     pub(crate) fn new(identity: String, directory: &Path) -> Self {
-        let keyring = Keyring { open: Arc::new(system_entry), does_not_answer: &NO_KEYRING };
+        let keyring = Keyring { open: Arc::new(system_entry), state: &SYSTEM_KEYRING };
         Self::with_keyring(identity, directory, Some(keyring))
     }
 
@@ -221,7 +238,7 @@ impl TokenStore {
     ///
     /// # Errors
     ///
-    /// If the file cannot be removed, or the keyring refuses, such as when it is locked: tokens may be left there.
+    /// If the file cannot be removed, or the keyring refuses or does not answer, such as when it is locked: tokens may be left there.
     pub(crate) async fn clear(&self) -> Result<(), RmcpError> {
         let removed = self.keyring(|entry| match entry.remove() {
             Ok(()) | Err(keyring::Error::NoEntry) => Ok(()),
@@ -262,18 +279,22 @@ impl TokenStore {
         }
     }
 
-    /// Asks the keyring. `None` if there is none, or if it did not answer an earlier question.
+    /// Asks the keyring. `None` if there is none.
     ///
     /// # Errors
     ///
-    /// If it refuses, such as when it is locked, or does not answer.
+    /// If it refuses, such as when it is locked, or does not answer this question or did not answer an earlier one.
     async fn keyring<T: Send + 'static>(
         &self,
         ask: impl FnOnce(&dyn KeyringEntry) -> keyring::Result<T> + Send + 'static,
     ) -> keyring::Result<Option<T>> {
-        let Some(Keyring { open, does_not_answer }) = &self.keyring else { return Ok(None) };
-        if does_not_answer.load(Ordering::Relaxed) {
+        let Some(Keyring { open, state }) = &self.keyring else { return Ok(None) };
+        if state.is_absent.load(Ordering::Relaxed) {
             return Ok(None);
+        }
+        let no_answer = || keyring::Error::NoStorageAccess("it does not answer".into());
+        if state.does_not_answer.load(Ordering::Relaxed) {
+            return Err(no_answer());
         }
         let (open, identity) = (Arc::clone(open), self.identity.clone());
         let (answer, answered) = oneshot::channel();
@@ -290,7 +311,7 @@ impl TokenStore {
         match result {
             Ok(Ok(Ok(value))) => Ok(Some(value)),
             Ok(Ok(Err(keyring::Error::NoDefaultStore))) => {
-                does_not_answer.store(true, Ordering::Relaxed);
+                state.is_absent.store(true, Ordering::Relaxed);
                 tracing::debug!("there is no keyring; tokens are kept in a file");
                 Ok(None)
             }
@@ -299,9 +320,9 @@ impl TokenStore {
                 Err(error)
             }
             Ok(Err(_)) | Err(_) => {
-                does_not_answer.store(true, Ordering::Relaxed);
+                state.set_does_not_answer();
                 tracing::warn!("the keyring does not answer; tokens are kept in a file");
-                Err(keyring::Error::NoStorageAccess("it does not answer".into()))
+                Err(no_answer())
             }
         }
     }

@@ -154,7 +154,7 @@ pub(super) fn is_json(headers: &HeaderMap) -> bool {
     kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
 }
 
-/// Whether the body is said to be compressed. It would be JSON of garbage, and its size would say nothing.
+/// Whether the body is declared as compressed. cx does not decompress bodies.
 fn is_encoded(headers: &HeaderMap) -> bool {
     let is_none = |value: &HeaderValue| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity");
     headers.get_all(CONTENT_ENCODING).iter().any(|value| !is_none(value))

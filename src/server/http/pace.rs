@@ -47,8 +47,8 @@ impl ReadingPace {
         *self.0.lock() = None;
     }
 
-    /// How many bytes the client reads in a second while data waits for it. `None` if no data waits, or not yet for a
-    /// second, in which nobody needs to have read anything.
+    /// Bytes per second that the client reads while data waits for it. `None` if no data waits, or has waited for less
+    /// than a second, which is too short to measure.
     pub(crate) fn bytes_per_second(&self, now: Instant) -> Option<u64> {
         let blocked = (*self.0.lock())?;
         let is_known = now.saturating_duration_since(blocked.since) >= Duration::from_secs(1);

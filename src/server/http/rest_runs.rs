@@ -217,12 +217,12 @@ impl RestRuns {
     }
 }
 
-/// What became of a request for a run.
+/// The outcome of a request for a run.
 pub(super) enum Started {
     Now(Arc<RestRun>),
-    /// The key stands for this run.
+    /// An earlier request with the same idempotency key and body has started this run.
     Before(Arc<RestRun>),
-    /// The key was sent with another body.
+    /// The idempotency key was used with another body.
     KeyOfOther,
 }
 

@@ -1,6 +1,7 @@
 //! Starts the parts of the HTTP transport, and shuts them down in order.
 
-use std::pin::pin;
+use std::convert::Infallible;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,7 +45,7 @@ const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 pub(crate) async fn serve(
     shared: &Arc<Shared>,
     listener: TcpListener,
-    options: HttpOptions,
+    mut options: HttpOptions,
     stop: &CancellationToken,
 ) -> Result<ShutdownReason, Error> {
     let address = listener.local_addr().map_err(|source| Error::Start { what: "the HTTP server", source })?;
@@ -76,8 +77,8 @@ pub(crate) async fn serve(
     let state = Arc::new(HttpState {
         shared: Arc::clone(shared),
         authentication,
-        metrics: options.metrics,
-        page: options.page,
+        metrics: options.metrics.take(),
+        page: options.page.take(),
         sessions: Arc::clone(&sessions),
         connections: Arc::clone(&connections),
         mcp,
@@ -90,51 +91,11 @@ pub(crate) async fn serve(
     let closing = state.closing.clone();
     let _connections_end_with_this = closing.clone().drop_guard();
     let mut serving_each = JoinSet::new();
-    // Ends with this.
-    let mut following = JoinSet::new();
-    let (has_token, has_tenants) = (options.token.is_some(), !options.tenants.is_empty());
-    if has_tenants {
-        metrics::set_tokens(options.tenants.len());
-    }
-    // Each has its own task, because one of the files may be on a file system that hangs.
-    if let Some(read) = options.token_reader.filter(|_| has_token) {
-        following.spawn(token_changes::follow_token(Arc::clone(&state), read));
-    }
-    if let Some(read) = options.tenant_reader.filter(|_| has_tenants) {
-        following.spawn(token_changes::follow_tenants(Arc::clone(&state), read));
-    }
+    let _tokens_are_followed = follow_tokens(&state, &options);
     let ended = {
         let endpoint = Endpoint { router: router(state), connections, closing: closing.clone() };
-        let serving = accept(&listener, &endpoint, &sessions, &mut serving_each);
-        let mut serving = pin!(serving);
-        tokio::select! {
-            never = &mut serving => match never {},
-            () = stop.cancelled() => {
-                if !options.drain_time.is_zero() {
-                    calls.close();
-                    tokio::select! {
-                        // Requests are still answered: clients may poll their tasks, answer prompts and read the
-                        // health report.
-                        never = &mut serving => match never {},
-                        () = calls.wait_until_empty(options.drain_time) => {}
-                        () = options.end_drain.cancelled() => {}
-                        () = shared.hung_workers.end_of_server() => {}
-                    }
-                }
-                ShutdownReason::Stopped
-            }
-            () = shared.hung_workers.end_of_server() => {
-                tracing::error!("too many threads run scripts that cannot be stopped; the server ends");
-                tokio::select! {
-                    // Requests are still answered: clients may poll their tasks and read the
-                    // health report.
-                    never = &mut serving => match never {},
-                    () = calls.wait_until_empty(MAX_DRAIN) => {}
-                    () = stop.cancelled() => {}
-                }
-                ShutdownReason::WorkersHung
-            }
-        }
+        let serving = pin!(accept(&listener, &endpoint, &sessions, &mut serving_each));
+        serve_until_end(serving, shared, &calls, &options, stop).await
     };
     drop(listener);
     closing.cancel();
@@ -149,6 +110,59 @@ pub(crate) async fn serve(
     }
     serving_each.shutdown().await;
     Ok(ended)
+}
+
+/// Follows the files of the tokens until the returned value is dropped. Each file has its own task, because one of them
+/// may be on a file system that hangs.
+fn follow_tokens(state: &Arc<HttpState>, options: &HttpOptions) -> JoinSet<()> {
+    let mut following = JoinSet::new();
+    let (has_token, has_tenants) = (options.token.is_some(), !options.tenants.is_empty());
+    if has_tenants {
+        metrics::set_tokens(options.tenants.len());
+    }
+    if let Some(read) = options.token_reader.clone().filter(|_| has_token) {
+        following.spawn(token_changes::follow_token(Arc::clone(state), read));
+    }
+    if let Some(read) = options.tenant_reader.clone().filter(|_| has_tenants) {
+        following.spawn(token_changes::follow_tenants(Arc::clone(state), read));
+    }
+    following
+}
+
+/// Serves connections until `stop` is cancelled or too many workers are hung, and then lets calls in flight end, within
+/// bounds. Meanwhile requests are still answered: clients may poll their tasks, answer prompts and read the health
+/// report.
+async fn serve_until_end(
+    mut serving: Pin<&mut impl Future<Output = Infallible>>,
+    shared: &Shared,
+    calls: &CallsInFlight,
+    options: &HttpOptions,
+    stop: &CancellationToken,
+) -> ShutdownReason {
+    tokio::select! {
+        never = &mut serving => match never {},
+        () = stop.cancelled() => {
+            if !options.drain_time.is_zero() {
+                calls.close();
+                tokio::select! {
+                    never = &mut serving => match never {},
+                    () = calls.wait_until_empty(options.drain_time) => {}
+                    () = options.end_drain.cancelled() => {}
+                    () = shared.hung_workers.end_of_server() => {}
+                }
+            }
+            ShutdownReason::Stopped
+        }
+        () = shared.hung_workers.end_of_server() => {
+            tracing::error!("too many threads run scripts that cannot be stopped; the server ends");
+            tokio::select! {
+                never = &mut serving => match never {},
+                () = calls.wait_until_empty(MAX_DRAIN) => {}
+                () = stop.cancelled() => {}
+            }
+            ShutdownReason::WorkersHung
+        }
+    }
 }
 
 /// The MCP service of rmcp. Its checks of hosts and origins are disabled; [`Authentication`] does them.

@@ -67,7 +67,7 @@ impl From<PeerKey> for Holder {
 /// Which holders may evict a session or connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Eviction {
-    /// Its own holder, and holders of fewer. Lower numbers are evicted first.
+    /// Its own holder, and holders that hold fewer. Lower numbers are evicted first.
     Allowed(u8),
     /// Only a holder below its share, and only if its own holder is above its share. Lower numbers are evicted first.
     OverShare(u8),

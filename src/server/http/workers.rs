@@ -54,18 +54,18 @@ pub(crate) struct Lending {
 
 /// The permits for lent workers.
 struct Permits {
-    /// Those for runs, by depth. Nested runs have separate ones, because their callers keep their own while they wait.
+    /// Permits for runs, by depth. Nested runs have separate ones, because their callers keep theirs while they wait.
     runs: [Arc<Semaphore>; MAX_DEPTH + 1],
-    /// Those for workers whose runs are not there yet. Such a worker may wait for minutes, so that it must not have the
-    /// permit of a run: it gets one when its run has come.
+    /// Permits for workers that wait for a run. Such a worker may wait for minutes, so it must not hold the permit of a
+    /// run: it gets one when its run has come.
     ahead: Arc<Semaphore>,
 }
 
-/// What a worker has while it is lent.
+/// The permit that a worker holds while it is lent.
 enum Lent {
-    /// The permit of its run.
+    /// Its run has come.
     Run(OwnedSemaphorePermit),
-    /// Its run is not there yet.
+    /// It waits for a run.
     Ahead(OwnedSemaphorePermit),
 }
 
@@ -115,14 +115,14 @@ impl Permits {
         timeout(max_wait, permits.acquire_owned()).await.ok()?.ok()
     }
 
-    /// A permit for a worker whose run is not there yet; `None` if there is none.
+    /// A permit for a worker that waits for a run; `None` if none is free.
     fn ahead(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.ahead).try_acquire_owned().ok()
     }
 
-    /// Admits the run of a worker that was asked for ahead of time. Its permit is free for another one from then on, and
-    /// not before: the worker exists while its run waits. The run counts as a call. `None` if no permit is free in
-    /// time, or if the server is draining.
+    /// Admits the run of a worker that was asked for ahead of time. Exchanges the worker's permit for that of a run; it
+    /// is kept until then, because the worker exists while its run waits. The run counts as a call. `None` if no permit
+    /// is free in time, or if the server is draining.
     async fn admit(
         &self,
         ahead: OwnedSemaphorePermit,
@@ -184,7 +184,8 @@ pub(super) async fn lend(
     (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
 }
 
-/// Whether the server is draining and starts no such run. A called run belongs to one that goes on.
+/// Whether the server is draining and starts no run of this depth. A nested run is started, because its caller
+/// continues.
 fn is_refused(calls: &CallsInFlight, depth: usize) -> bool {
     depth == 0 && calls.is_closed()
 }

@@ -1,5 +1,5 @@
-//! The form of JSON-RPC messages: what is read of a line before rmcp's types are made of it, and how
-//! answers are written.
+//! The form of JSON-RPC messages: the fields that are read before rmcp parses a line, and the answers that cx writes
+//! itself.
 
 use rmcp::model::ErrorData;
 use serde::{Deserialize, Serialize};

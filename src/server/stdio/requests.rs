@@ -281,7 +281,7 @@ impl Requests {
     /// Writes a notification of a subscription, which names the client's request.
     fn push_of_subscription(&self, mut message: JsonRpcNotification<ServerNotification>) -> io::Result<()> {
         let Some(RequestId::Number(id)) = subscription_of(&message) else { return Ok(()) };
-        // Of a cancelled subscription nothing more is sent.
+        // Nothing more is sent for a cancelled subscription.
         let Some(request) = self.unanswered.get(&id) else { return Ok(()) };
         if let Ok(id) = serde_json::from_str(request.id.get()) {
             message.notification.get_meta_mut().set_subscription_id(id);
@@ -307,20 +307,20 @@ impl Requests {
     ///
     /// If another message cannot be queued, because the client does not read or is gone.
     pub(crate) fn push(&mut self, message: &ServerJsonRpcMessage) -> io::Result<()> {
-        let id = match message {
-            JsonRpcMessage::Response(response) => &response.id,
+        match message {
+            JsonRpcMessage::Response(response) => self.push_reply(&response.id, message),
             JsonRpcMessage::Error(error) => match &error.id {
-                Some(id) => id,
-                None => return Ok(()),
+                Some(id) => self.push_reply(id, message),
+                None => Ok(()),
             },
             JsonRpcMessage::Notification(notification) if subscription_of(notification).is_some() => {
-                return self.push_of_subscription(notification.clone());
+                self.push_of_subscription(notification.clone())
             }
             JsonRpcMessage::Request(request) => {
                 let outgoing = self.outgoing.as_ref().ok_or(io::ErrorKind::NotConnected)?;
                 outgoing.push(serde_json::to_vec(message)?, false)?;
                 self.questions.insert(request.id.clone());
-                return Ok(());
+                Ok(())
             }
             JsonRpcMessage::Notification(notification) => {
                 if let ServerNotification::CancelledNotification(cancelled) = &notification.notification
@@ -330,9 +330,13 @@ impl Requests {
                 }
                 let outgoing = self.outgoing.as_ref().ok_or(io::ErrorKind::NotConnected)?;
                 // Notifications are best effort: they are dropped when the queue is full.
-                return outgoing.push(serde_json::to_vec(message)?, false);
+                outgoing.push(serde_json::to_vec(message)?, false)
             }
-        };
+        }
+    }
+
+    /// Writes rmcp's reply to a request, with the id that the client has given to it.
+    fn push_reply(&mut self, id: &RequestId, message: &ServerJsonRpcMessage) -> io::Result<()> {
         let RequestId::Number(id) = id else { return Ok(()) };
         // A cancelled request gets no answer.
         let Some(request) = self.unanswered.remove(id) else { return Ok(()) };

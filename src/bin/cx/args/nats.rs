@@ -50,8 +50,8 @@ pub(crate) struct NatsAccess {
 }
 
 impl NatsArguments {
-    /// An option that is given and has no meaning without `--nats`. The parser does not ask for what an option requires
-    /// beside one that excludes it, as `--isolation` excludes `--nats`.
+    /// An option that was given without `--nats`, which it needs. clap does not check `requires` beside an option that
+    /// conflicts with the required one, as `--isolation` does with `--nats`.
     pub(crate) fn without_queue(&self) -> Option<&'static str> {
         let NatsAccess { nats_key_file, nats_credentials, nats_ca } = &self.access;
         let given = [

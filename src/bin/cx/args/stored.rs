@@ -60,7 +60,7 @@ pub(crate) enum StateCommand {
         session: Option<String>,
 
         /// The session belongs to this tenant of `cx serve --http`
-        // What an option requires is not asked for beside an option that excludes it, so both are said.
+        // clap does not check `requires` beside an option that conflicts with the required one, hence both.
         #[arg(long, value_name = "NAME", requires = "session", conflicts_with = "all")]
         tenant: Option<String>,
 

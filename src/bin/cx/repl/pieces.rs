@@ -56,6 +56,7 @@ fn without_comment(line: &str) -> &str {
     line.split_once('#').map_or(line, |(code, _)| code)
 }
 
+/// The state of an input at its end. Strings that end with their line, comments and regular expressions are skipped.
 fn at_end(language: Language, input: &str) -> AtEnd {
     let is_python = language == Language::Python;
     let mut open: Vec<Inside> = Vec::new();
@@ -63,22 +64,7 @@ fn at_end(language: Language, input: &str) -> AtEnd {
     while let Some(next) = rest.chars().next() {
         let after = rest.get(next.len_utf8()..).unwrap_or_default();
         if let Some(Inside::Text(quote)) = open.last().copied() {
-            rest = match (quote, next) {
-                (_, '\\') => skip_one(after),
-                (Quote::Backtick, '`') => {
-                    open.pop();
-                    after
-                }
-                (Quote::Backtick, '$') if after.starts_with('{') => {
-                    open.push(Inside::Bracket('}'));
-                    skip_one(after)
-                }
-                (Quote::Triple(quote), next) if next == quote && starts_with_two(after, quote) => {
-                    open.pop();
-                    skip_one(skip_one(after))
-                }
-                _ => after,
-            };
+            rest = after_in_text(quote, next, after, &mut open);
             continue;
         }
         rest = match next {
@@ -119,6 +105,26 @@ fn at_end(language: Language, input: &str) -> AtEnd {
         };
     }
     if open.is_empty() { AtEnd::Closed } else { AtEnd::Open }
+}
+
+/// The rest of an input after the character `next` of a text with this quote. `after` is what follows the character.
+fn after_in_text<'a>(quote: Quote, next: char, after: &'a str, open: &mut Vec<Inside>) -> &'a str {
+    match (quote, next) {
+        (_, '\\') => skip_one(after),
+        (Quote::Backtick, '`') => {
+            open.pop();
+            after
+        }
+        (Quote::Backtick, '$') if after.starts_with('{') => {
+            open.push(Inside::Bracket('}'));
+            skip_one(after)
+        }
+        (Quote::Triple(quote), next) if next == quote && starts_with_two(after, quote) => {
+            open.pop();
+            skip_one(skip_one(after))
+        }
+        _ => after,
+    }
 }
 
 fn starts_with_two(text: &str, quote: char) -> bool {

@@ -44,19 +44,19 @@ const OTHER_ROWS: usize = 6;
 const SERVER_WIDTHS: [u16; 10] = [7, 5, 6, 7, 6, 7, 6, 6, 5, 7];
 const MIN_PLACE: u16 = 8;
 
-/// Which of them a narrow terminal does without, the first one first: the rate, how clients connect, the percentile,
-/// the memory, the age, and what is queued and has ended.
+/// The columns that are left out on a narrow terminal, in this order: the rate, the transport, the percentile, the
+/// memory, the age, and the runs that are queued and that have ended.
 const SERVER_DISPENSABLE: [usize; 7] = [8, 1, 7, 9, 2, 4, 5];
 
 /// The columns of upstream servers after the first one, which has their names, and at least `MIN_NAME`.
 const UPSTREAM_WIDTHS: [u16; 7] = [7, 9, 6, 6, 8, 7, 7];
 const MIN_NAME: u16 = 16;
 
-/// As [`SERVER_DISPENSABLE`]: the process, the percentile, what is queued, and the calls.
+/// As [`SERVER_DISPENSABLE`]: the process, the percentile, the queued calls, and the calls.
 const UPSTREAM_DISPENSABLE: [usize; 4] = [0, 6, 3, 4];
 
-/// Which columns are shown at this width. Others are left out, because a number of which a part is cut is another
-/// number. Each column is followed by a gap, and `text` is the least that the column of text needs.
+/// Which columns are shown at this width. The others are left out whole, because a number that is cut is another
+/// number. Each column is followed by a gap, and `text` is the minimum width of the column of text.
 fn fitting(width: u16, widths: &[u16], text: u16, dispensable: &[usize]) -> Vec<bool> {
     let mut shown = vec![true; widths.len()];
     for &column in dispensable {
@@ -71,7 +71,7 @@ fn fitting(width: u16, widths: &[u16], text: u16, dispensable: &[usize]) -> Vec<
     shown
 }
 
-/// What of `items`, one for each column, is in columns that are shown. Those beyond `shown` are.
+/// The items of `items`, one for each column, whose columns are shown. Items beyond the length of `shown` are shown.
 fn only<T>(items: impl IntoIterator<Item = T>, shown: &[bool]) -> impl Iterator<Item = T> {
     let items = items.into_iter().enumerate();
     items.filter(move |(index, _)| shown.get(*index).copied().unwrap_or(true)).map(|(_, item)| item)

@@ -9,7 +9,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::super::issuer::Binding;
-use super::super::tokens::{Keyring, KeyringEntry, StoredSignIn, TokenStore, secret};
+use super::super::tokens::{Keyring, KeyringEntry, KeyringState, StoredSignIn, TokenStore, secret};
 
 /// A keyring with one entry.
 #[derive(Clone, Default)]
@@ -59,10 +59,14 @@ fn sign_in(token: &str) -> StoredSignIn {
 
 /// Tokens in the fake keyring, or below `directory` while that is locked.
 fn token_store(directory: &TempDir, fake: &FakeKeyring) -> TokenStore {
-    static DOES_NOT_ANSWER: AtomicBool = AtomicBool::new(false);
+    static STATE: KeyringState = KeyringState::new();
+    token_store_with(directory, fake, &STATE)
+}
+
+fn token_store_with(directory: &TempDir, fake: &FakeKeyring, state: &'static KeyringState) -> TokenStore {
     let entry = fake.clone();
     let open = move |_: &str| -> keyring::Result<Box<dyn KeyringEntry>> { Ok(Box::new(entry.clone())) };
-    let keyring = Keyring { open: Arc::new(open), does_not_answer: &DOES_NOT_ANSWER };
+    let keyring = Keyring { open: Arc::new(open), state };
     TokenStore::with_keyring("server".to_owned(), directory.path(), Some(keyring))
 }
 
@@ -103,4 +107,19 @@ async fn v_774_tokens_that_are_left_in_the_keyring_are_not_reported_as_removed()
     assert_eq!(token(&tokens).await, None);
     // Nothing is left to remove.
     tokens.clear().await.unwrap();
+}
+
+#[tokio::test]
+async fn v_774_tokens_in_a_keyring_that_does_not_answer_are_not_reported_as_removed() {
+    static STATE: KeyringState = KeyringState::new();
+    let directory = tempfile::tempdir().unwrap();
+    let tokens = token_store_with(&directory, &FakeKeyring::default(), &STATE);
+    STATE.set_does_not_answer();
+    tokens.save(sign_in("first")).await.unwrap();
+    assert!(tokens.has_file());
+    // The second time too, when it is not asked again.
+    for _ in 0..2 {
+        let error = tokens.clear().await.unwrap_err().to_string();
+        assert!(error.contains("it does not answer"), "{error}");
+    }
 }

@@ -51,8 +51,8 @@ impl Job {
         if let Some(text) = all.find(|text| text.chars().any(is_unwritable)) {
             return Err(format!("{text:?} has a control character, which the system's files cannot have"));
         }
-        // A line that ends with a backslash goes on in the next one, and spaces at its end are none: in systemd's files
-        // the directory has no quotes.
+        // The directory is not quoted in systemd's files, where a backslash at the end of a line continues it, and
+        // spaces there are ignored.
         if self.home.ends_with(|last: char| last == '\\' || last.is_whitespace()) {
             return Err(format!(
                 "{:?} ends with a backslash or a space, which the system's files cannot have",
