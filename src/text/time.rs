@@ -18,6 +18,12 @@ pub fn rfc3339_seconds(time: SystemTime) -> String {
     humantime::format_rfc3339_seconds(representable(time)).to_string()
 }
 
+/// The start of a day such as `2026-11-22`, in UTC. `None` if it is no day from 1970 on.
+#[cfg(feature = "audit")]
+pub(crate) fn start_of_day(day: &str) -> Option<SystemTime> {
+    humantime::parse_rfc3339(&format!("{day}T00:00:00Z")).ok()
+}
+
 fn representable(time: SystemTime) -> SystemTime {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     UNIX_EPOCH + since.min(Duration::from_secs(MAX_SECONDS))
@@ -38,6 +44,17 @@ mod tests {
         ] {
             assert_eq!(rfc3339_seconds(time), text);
             assert_eq!(rfc3339(time), text.replace('Z', ".000Z"));
+        }
+    }
+
+    #[cfg(feature = "audit")]
+    #[test]
+    fn a_day_begins_in_utc() {
+        for (day, seconds) in [("1970-01-02", 86_400), ("2024-02-29", 1_709_164_800)] {
+            assert_eq!(start_of_day(day), Some(UNIX_EPOCH + Duration::from_secs(seconds)));
+        }
+        for day in ["2026-00-00", "2026-02-30", "9999-99-99", "0001-01-01", ""] {
+            assert_eq!(start_of_day(day), None, "{day}");
         }
     }
 }

@@ -114,6 +114,8 @@ struct LatestRuns {
     order: VecDeque<String>,
     by_id: HashMap<String, ListedRun>,
     bytes: usize,
+    /// Whether a run was dropped for the maximum of bytes.
+    is_cut: bool,
 }
 
 impl LatestRuns {
@@ -139,6 +141,7 @@ impl LatestRuns {
     /// Drops the earliest runs beyond `limit` and the maximum of bytes.
     fn drop_earliest(&mut self, limit: usize) {
         while self.order.len() > limit || (self.bytes > MAX_LISTED_BYTES && self.order.len() > 1) {
+            self.is_cut |= self.order.len() <= limit;
             let earliest = self.order.pop_front().and_then(|id| self.by_id.remove(&id));
             self.bytes -= earliest.map_or(0, |run| run.bytes());
         }
@@ -169,6 +172,12 @@ fn list(
         latest.drop_earliest(limit);
         Ok(())
     })?;
+    if latest.is_cut && latest.order.len() < limit {
+        let listed = counted(latest.order.len(), "run");
+        diagnostic::print_note(&format!(
+            "only the latest {listed} can be listed: the lines of more are over 32 MiB"
+        ));
+    }
     if is_json {
         let listed: Vec<String> = latest.runs().map(ListedRun::to_json).collect();
         print_json(&format!("[{}]", listed.join(",")))?;
@@ -398,6 +407,7 @@ mod tests {
             Ok(())
         })
         .unwrap();
+        assert!(latest.is_cut);
         assert_eq!(latest.bytes, latest.runs().map(ListedRun::bytes).sum::<usize>());
         assert_eq!(latest.by_id.len(), latest.order.len());
         let ids: Vec<&str> = latest.runs().map(|run| run.id.as_str()).collect();

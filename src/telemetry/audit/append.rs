@@ -21,7 +21,7 @@ use super::records::{Record, Records};
 use crate::storage::files::sha256;
 use crate::storage::private::{self, PrivateDirectory};
 use crate::text::ids::random_bytes;
-use crate::text::{rfc3339, rfc3339_seconds};
+use crate::text::{rfc3339, rfc3339_seconds, start_of_day};
 
 /// The files for the lock, the secret key, the public key, and the last checkpoint.
 const LOCK: &str = "lock";
@@ -257,15 +257,15 @@ impl Appender {
     }
 
     /// The files that are older than the retention time, and the fields of the line about them, by which a verifier
-    /// knows where the chain begins. The newest file always stays, because it contains the end. If it is older than the
-    /// retention time itself, all files stay until the next new day: the clock may be ahead for a moment.
+    /// knows where the chain begins. Their age is that at the newest file, and not now: the clock may be ahead for a
+    /// moment. The newest file always stays, because it contains the end.
     fn expired(&self, locked: &Locked<'_>, names: &[String]) -> io::Result<(Option<Fields>, Vec<String>)> {
-        let oldest = self.options.retention_days.and_then(|days| SystemTime::now().checked_sub(DAY * days));
-        let oldest = oldest.map(date).unwrap_or_default();
-        if names.last().is_some_and(|newest| *newest < oldest) {
+        let Some((newest, earlier)) = names.split_last() else { return Ok((None, Vec::new())) };
+        // cx gives no file a name that is no date.
+        let Some((days, newest)) = self.options.retention_days.zip(start_of_day(newest)) else {
             return Ok((None, Vec::new()));
-        }
-        let earlier = names.split_last().map_or(&[][..], |(_newest, earlier)| earlier);
+        };
+        let oldest = newest.checked_sub(DAY * days).map(date).unwrap_or_default();
         let removed: Vec<&str> =
             earlier.iter().map(String::as_str).filter(|day| *day < oldest.as_str()).collect();
         let Some(last) = removed.last() else { return Ok((None, Vec::new())) };
