@@ -20,7 +20,7 @@ use crate::llm::{
     ContentFilter, FilterMode, LlmAccess, ModelAnswer, ModelError, ModelErrorKind, ModelMessage,
     ModelRequest, ModelRole, NamedModel, Violations, estimate,
 };
-use crate::run::activity::{Activity, Busy, LOOK, Watch};
+use crate::run::activity::{Activity, Busy, CHECK_INTERVAL, Watch};
 use crate::run::clock::Pause;
 use crate::run::errors::over;
 use crate::run::observer::Observation;
@@ -33,7 +33,7 @@ use crate::tools::{ToolError, ToolErrorCode};
 
 /// How many checks in a row may find no progress of other answers before a waiting call is refused. High enough that a
 /// script which works for some seconds between two pieces still reads its answer.
-const MAX_IDLE_LOOKS: u32 = 10;
+const MAX_IDLE_CHECKS: u32 = 10;
 
 /// The language models of one run.
 pub(super) struct RunModels {
@@ -115,9 +115,9 @@ impl RunModels {
         let wanted = Wanted { prompt, answer: request.max_tokens, may_shrink };
         let Shared { budget, activity, .. } = &*self.shared;
         let mut reserving = std::pin::pin!(budget.reserve(wanted));
-        let mut watch = Watch::new(MAX_IDLE_LOOKS);
+        let mut watch = Watch::new(MAX_IDLE_CHECKS);
         let exceeded = loop {
-            match tokio::time::timeout(LOOK, &mut reserving).await {
+            match tokio::time::timeout(CHECK_INTERVAL, &mut reserving).await {
                 Ok(Ok(reservation)) => return Ok(Reserved { reservation, prompt, busy: activity.begin() }),
                 Ok(Err(exceeded)) => break exceeded,
                 Err(_elapsed) if watch.is_idle(activity, is_waiting()) => break budget.unread(),

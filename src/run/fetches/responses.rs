@@ -9,12 +9,12 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::net::body::ResponseBody;
-use crate::run::activity::{Activity, Busy, LOOK, Watch};
+use crate::run::activity::{Activity, Busy, CHECK_INTERVAL, Watch};
 use crate::run::errors::over;
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// How many checks in a row may find no progress of other requests before a waiting request is refused.
-const MAX_IDLE_LOOKS: u32 = 4;
+const MAX_IDLE_CHECKS: u32 = 4;
 
 /// The requests that have not ended, by the guest's numbers for them.
 pub(in crate::run) struct Responses {
@@ -137,9 +137,9 @@ impl Begun<'_> {
     pub(in crate::run) async fn turn(&self, is_waiting: impl Fn() -> bool) -> Result<Turn, ToolError> {
         let responses = self.responses;
         let mut acquiring = std::pin::pin!(Arc::clone(&responses.permits).acquire_owned());
-        let mut watch = Watch::new(MAX_IDLE_LOOKS);
+        let mut watch = Watch::new(MAX_IDLE_CHECKS);
         loop {
-            if let Ok(permit) = timeout(LOOK, &mut acquiring).await {
+            if let Ok(permit) = timeout(CHECK_INTERVAL, &mut acquiring).await {
                 // The semaphore is never closed; an error would only mean that the run is over.
                 let permit = permit.map_err(|_closed| over())?;
                 return Ok(Turn { permit, _busy: responses.activity.begin() });
