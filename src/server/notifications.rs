@@ -190,7 +190,7 @@ impl RunNotifications {
 
     /// Sends the remaining events when the run has ended.
     pub(crate) async fn finish(&mut self) {
-        while let Some(queued) = self.waiting.next_of_rest() {
+        while let Some(queued) = self.waiting.next_remaining() {
             self.send(notification(queued)).await;
         }
         let dropped = self.dropped.load(Ordering::Relaxed);

@@ -51,7 +51,7 @@ const REST_RECORD: &str = "GET /v1/runs/{id}/{part}";
 
 /// The id of the run in an answer, for observers.
 #[derive(Clone)]
-struct ToldRun(String);
+struct ReportedRun(String);
 
 /// Marks an answer as that of an earlier request with the same key.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
@@ -98,7 +98,7 @@ async fn audited(
         audited.set_run(id);
     }
     let response = answer.await;
-    if let Some(ToldRun(id)) = response.extensions().get::<ToldRun>() {
+    if let Some(ReportedRun(id)) = response.extensions().get::<ReportedRun>() {
         audited.set_run(id);
     }
     audited.end(|| (!response.status().is_success()).then(|| response.status().as_str().to_owned()));
@@ -188,7 +188,7 @@ async fn begin(
         response
     };
     if let Some(id) = told {
-        response.extensions_mut().insert(ToldRun(id));
+        response.extensions_mut().insert(ReportedRun(id));
     }
     if !is_new {
         response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
