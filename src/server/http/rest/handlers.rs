@@ -35,6 +35,7 @@ use crate::server::http::rest_runs::answers::json as json_response;
 use crate::server::http::rest_runs::{KeyedBody, MAX_BACKGROUND, MAX_WAIT, RestRun, Started};
 use crate::server::http::state::HttpState;
 use crate::server::http::tenant_state::Requester;
+use crate::server::hung_workers::SERVER_ENDS;
 use crate::tools::ToolErrorCode;
 
 /// Path of the runs.
@@ -139,8 +140,7 @@ async fn create_run(
     }
     state.shared.hung_workers.watch();
     if state.shared.hung_workers.server_must_end() {
-        let detail = "the server is about to end: too many threads run scripts that cannot be stopped";
-        return refused(&json!({ "code": ErrorCode::EngineUnavailable.as_str(), "message": detail }));
+        return refused(&json!({ "code": ErrorCode::EngineUnavailable.as_str(), "message": SERVER_ENDS }));
     }
     begin(requester, wanted, headers, key, permits).await
 }
