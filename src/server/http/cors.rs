@@ -23,7 +23,7 @@ const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
 const REQUEST_HEADERS: &str = "Accept, Authorization, Content-Type, Idempotency-Key, Last-Event-ID, Mcp-Method, Mcp-Name, Mcp-Protocol-Version, Mcp-Session-Id, Traceparent, Tracestate";
 
 /// What the names of headers begin with that repeat an argument of a tool, which the tool's schema names.
-const ARGUMENT_HEADER_PREFIX: &str = "mcp-param-";
+const OF_ARGUMENTS: &str = "mcp-param-";
 
 const RESPONSE_HEADERS: HeaderValue =
     HeaderValue::from_static("Idempotency-Replayed, Location, Mcp-Session-Id, Retry-After, WWW-Authenticate");
@@ -47,8 +47,8 @@ pub(crate) fn preflight_response(asked: &HeaderMap) -> Response {
 fn request_headers(asked: &HeaderMap) -> HeaderValue {
     let lists = asked.get_all(ACCESS_CONTROL_REQUEST_HEADERS).iter().filter_map(|value| value.to_str().ok());
     let names = lists.flat_map(|list| list.split(',')).map(|name| name.trim().to_ascii_lowercase());
-    let argument_headers = names.filter(|name| name.starts_with(ARGUMENT_HEADER_PREFIX));
-    let allowed = argument_headers.fold(REQUEST_HEADERS.to_owned(), |allowed, name| allowed + ", " + &name);
+    let of_arguments = names.filter(|name| name.starts_with(OF_ARGUMENTS));
+    let allowed = of_arguments.fold(REQUEST_HEADERS.to_owned(), |allowed, name| allowed + ", " + &name);
     HeaderValue::from_str(&allowed).unwrap_or_else(|_invalid| HeaderValue::from_static(REQUEST_HEADERS))
 }
 
