@@ -174,13 +174,16 @@ impl Executor {
     pub(crate) fn forget_state(&self, scope: StateScope) {
         let Some((store, _)) = &self.inner.state else { return };
         let store = store.clone();
+        let warn = |error: &dyn fmt::Display| {
+            tracing::warn!(%error, "the state of a client that has gone is not forgotten");
+        };
         let forgetting = probe::spawn_blocking(&self.inner.runtime, move || {
             if let Err(error) = store.clear(&scope) {
-                tracing::warn!(%error, "the state of a client that has gone is not forgotten");
+                warn(&error);
             }
         });
         if let Err(error) = forgetting {
-            tracing::warn!(%error, "the state of a client that has gone is not forgotten");
+            warn(&error);
         }
     }
 

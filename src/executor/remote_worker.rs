@@ -55,8 +55,8 @@ const MAX_FIRST: usize = 256 << 10;
 /// Bytes that are read at once.
 const CHUNK: usize = 16 << 10;
 
-/// Maximum bytes read of a token's file. Tokens are shorter.
-const MAX_TOKEN: u64 = 4_096;
+/// Maximum bytes of a token's file. Tokens are shorter.
+const MAX_TOKEN_FILE: u64 = 4_096;
 
 /// Reads and checks the address of a server.
 ///
@@ -229,12 +229,24 @@ async fn connect(
     }
 }
 
+/// Returns the header with the token in a file.
+///
+/// # Errors
+///
+/// If the file cannot be read, is longer than [`MAX_TOKEN_FILE`], or has no token.
 fn authorization(path: &Path) -> Result<HeaderValue, String> {
     let mut token = String::new();
-    let read = File::open(path).and_then(|file| file.take(MAX_TOKEN).read_to_string(&mut token));
+    let read = File::open(path).and_then(|file| file.take(MAX_TOKEN_FILE + 1).read_to_string(&mut token));
     read.map_err(|error| format!("the token file `{}` cannot be read: {error}", path.display()))?;
+    // A part of a token would be refused without the reason.
+    if token.len() as u64 > MAX_TOKEN_FILE {
+        return Err(format!("the token file `{}` is longer than {MAX_TOKEN_FILE} bytes", path.display()));
+    }
     let mut value = HeaderValue::from_str(&format!("Bearer {}", token.trim()))
         .map_err(|_invalid| format!("the token file `{}` has no token", path.display()))?;
     value.set_sensitive(true);
     Ok(value)
 }
+
+#[cfg(test)]
+mod tests;

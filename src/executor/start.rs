@@ -27,6 +27,7 @@ pub(super) async fn start_engine(
     tokio::select! {
         biased;
         started = engines.start(language, CodeForm::from(limits), runtime) => started.map(|()| None),
+        // Only Python in this process is waited for. The other engines start at once.
         () = too_late => {
             let message = format!("Python was not ready within {:?}", limits.wall_time);
             let error = ScriptError::new(ErrorCode::Timeout, message).with_hint(

@@ -8,7 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 /// Interval at which a waiting call checks whether the answers before it make progress.
-pub(super) const LOOK: Duration = Duration::from_millis(500);
+pub(super) const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The answers in flight that share one bound: a budget, or a number of permits.
 #[derive(Debug, Default)]
@@ -49,18 +49,18 @@ impl Drop for Busy {
     }
 }
 
-/// Detects answers that stay idle. The caller checks at intervals of [`LOOK`].
+/// Detects answers that stay idle. The caller checks at intervals of [`CHECK_INTERVAL`].
 #[derive(Debug)]
 pub(super) struct Watch {
     seen: Seen,
-    idle_looks: u32,
-    max_idle_looks: u32,
+    idle_checks: u32,
+    max_idle_checks: u32,
 }
 
 impl Watch {
-    /// `max_idle_looks`: after how many checks in a row without progress the answers count as idle.
-    pub(super) fn new(max_idle_looks: u32) -> Self {
-        Self { seen: Seen::default(), idle_looks: 0, max_idle_looks }
+    /// `max_idle_checks`: after how many checks in a row without progress the answers count as idle.
+    pub(super) fn new(max_idle_checks: u32) -> Self {
+        Self { seen: Seen::default(), idle_checks: 0, max_idle_checks }
     }
 
     /// Checks again. Returns whether the answers are idle. A script that waits for a tool or for an approval
@@ -68,9 +68,9 @@ impl Watch {
     pub(super) fn is_idle(&mut self, activity: &Activity, is_waiting: bool) -> bool {
         let now = *activity.state.lock();
         let is_idle = now == self.seen && now.busy == 0 && !is_waiting;
-        self.idle_looks = if is_idle { self.idle_looks + 1 } else { 0 };
+        self.idle_checks = if is_idle { self.idle_checks + 1 } else { 0 };
         self.seen = now;
-        self.idle_looks >= self.max_idle_looks
+        self.idle_checks >= self.max_idle_checks
     }
 }
 
@@ -78,23 +78,23 @@ impl Watch {
 mod tests {
     use super::*;
 
-    const MAX_IDLE_LOOKS: u32 = 10;
+    const MAX_IDLE_CHECKS: u32 = 10;
 
     #[test]
     fn calls_that_go_on_are_not_idle() {
         let activity = Arc::<Activity>::default();
-        let mut watch = Watch::new(MAX_IDLE_LOOKS);
+        let mut watch = Watch::new(MAX_IDLE_CHECKS);
         let busy = activity.begin();
         for _ in 0..100 {
             assert!(!watch.is_idle(&activity, false));
         }
         drop(busy);
         // Seen once as it is now, and then as often as it may be so.
-        for _ in 0..MAX_IDLE_LOOKS {
+        for _ in 0..MAX_IDLE_CHECKS {
             assert!(!watch.is_idle(&activity, false));
         }
         drop(activity.begin());
-        for _ in 0..MAX_IDLE_LOOKS {
+        for _ in 0..MAX_IDLE_CHECKS {
             assert!(!watch.is_idle(&activity, false), "a piece was read meanwhile");
         }
         assert!(watch.is_idle(&activity, false));

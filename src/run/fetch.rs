@@ -17,7 +17,7 @@ use crate::run::calls::held::HeldCall;
 use crate::run::calls::send::{Decided, HostRequest, Permission};
 use crate::run::context::ExecutionContext;
 use crate::run::errors::denied;
-use crate::run::fetches::{Begun, Turn};
+use crate::run::fetches::{Begun, ConnectionPermit};
 use crate::run::ledger::Call;
 use crate::run::result::PlannedCall;
 use crate::tools::approval::Effects;
@@ -81,9 +81,9 @@ impl ExecutionContext {
             if self.script.is_dry_run {
                 return self.plan_fetch(&request);
             }
-            let turn = begun.turn(|| self.ledger.lock().waits_for_tool()).await?;
+            let permit = begun.acquire_connection(|| self.ledger.lock().waits_for_tool()).await?;
             let found = self.follow(held, request, &terms).await?;
-            answer(&begun, found, turn).await
+            answer(&begun, found, permit).await
         };
         let too_late = async {
             match asked_end {
@@ -246,7 +246,7 @@ impl ExecutionContext {
 }
 
 /// The head of a response, with the beginning of its body, as JSON text.
-async fn answer(begun: &Begun<'_>, found: Final, turn: Turn) -> Result<String, ToolError> {
+async fn answer(begun: &Begun<'_>, found: Final, permit: ConnectionPermit) -> Result<String, ToolError> {
     let Final { request, response, is_redirected } = found;
     let HttpResponse { head, mut body } = response;
     let part = body.first(FIRST_PART).await?;
@@ -260,7 +260,7 @@ async fn answer(begun: &Begun<'_>, found: Final, turn: Turn) -> Result<String, T
         "done": part.is_last,
     });
     if !part.is_last {
-        begun.keep(body, turn);
+        begun.keep(body, permit);
     }
     Ok(answer.to_string())
 }

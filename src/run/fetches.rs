@@ -6,7 +6,7 @@ mod responses;
 use std::sync::Arc;
 
 use self::responses::Responses;
-pub(super) use self::responses::{Begun, Turn};
+pub(super) use self::responses::{Begun, ConnectionPermit};
 use crate::net::connections::{Connections, Grant, Granted, Times, system_resolver};
 use crate::run::grants::RunGrants;
 use crate::run::limits::Limits;

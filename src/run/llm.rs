@@ -11,7 +11,7 @@ use crate::run::context::ExecutionContext;
 use crate::run::errors::over;
 use crate::run::ledger::WAITING_ARGUMENTS;
 use crate::run::models::streams::{Entry, Next, OpenStream, UnsentQuestion};
-use crate::run::models::{BegunCall, CallFailure, Delivery, Way};
+use crate::run::models::{BegunCall, CallFailure, Candidate, Delivery};
 use crate::run::result::PlannedCall;
 use crate::tools::arguments::ArgumentCheck;
 use crate::tools::{Schema, ToolError, ToolErrorCode, sample};
@@ -85,7 +85,7 @@ impl ExecutionContext {
     /// Asks a question, and repeats it once if the answer does not match the schema.
     async fn ask(&self, prepared: Prepared, name: &'static str, text: &str) -> Result<Value, ToolError> {
         let Prepared { mut request, schema, may_shrink } = prepared;
-        let ways = self.models.ways()?;
+        let candidates = self.models.candidates()?;
         self.models.permit(&mut request)?;
         let check = schema.as_ref().map(compile).transpose()?;
         if self.script.is_dry_run {
@@ -95,12 +95,12 @@ impl ExecutionContext {
             );
         }
         let (Some(schema), Some(check)) = (schema, check) else {
-            return Ok(self.call_model(&ways, &request, may_shrink).await?.into());
+            return Ok(self.call_model(&candidates, &request, may_shrink).await?.into());
         };
         extraction::ask_for_json(&mut request, &schema);
         let mut is_first = true;
         loop {
-            let answer = self.call_model(&ways, &request, may_shrink).await?;
+            let answer = self.call_model(&candidates, &request, may_shrink).await?;
             let problem = match extraction::find_json(&answer) {
                 None => "it is no JSON".to_owned(),
                 Some(value) => match check.problem(&value) {
@@ -120,15 +120,15 @@ impl ExecutionContext {
     /// Calls a model: the first of the providers, or the next one if that cannot be reached.
     async fn call_model(
         &self,
-        ways: &[Way],
+        candidates: &[Candidate],
         request: &ModelRequest,
         may_shrink: bool,
     ) -> Result<String, ToolError> {
         let mut failure = over();
-        for way in ways {
-            let mut begun = self.begin_model_call(way, request, may_shrink, Delivery::Whole).await?;
+        for candidate in candidates {
+            let mut begun = self.begin_model_call(candidate, request, may_shrink, Delivery::Whole).await?;
             let sent = begun.request(request);
-            let answer = begun.within(async { way.model.model.complete(sent).await }).await;
+            let answer = begun.within(async { candidate.model.model.complete(sent).await }).await;
             match answer {
                 Ok(answer) => {
                     let max = self.limits().result_bytes;
@@ -148,7 +148,7 @@ impl ExecutionContext {
     /// value ends the call.
     async fn begin_model_call(
         &self,
-        way: &Way,
+        candidate: &Candidate,
         request: &ModelRequest,
         may_shrink: bool,
         delivery: Delivery,
@@ -157,21 +157,21 @@ impl ExecutionContext {
             self.models.reserve(request, may_shrink, || self.ledger.lock().waits_for_tool()).await?;
         let slot = self.slots.acquire().await.map_err(|_closed| over())?;
         // A client shows its user the question.
-        let client = way.is_client.then(|| (self.clock.pause(), self.limits().answer_time));
-        let call = self.models.begin(way, request, reservation, slot, client, self.observation());
+        let client = candidate.is_client.then(|| (self.clock.pause(), self.limits().answer_time));
+        let call = self.models.begin(candidate, request, reservation, slot, client, self.observation());
         call.announced(request, delivery).await
     }
 
     /// Checks the question of a streamed answer, and returns the answer's number as JSON text.
     fn open_stream(&self, prepared: Prepared, text: &str) -> Result<String, ToolError> {
         let Prepared { mut request, may_shrink, .. } = prepared;
-        let ways = self.models.ways()?;
+        let candidates = self.models.candidates()?;
         self.models.permit(&mut request)?;
         let entry = if self.script.is_dry_run {
             self.plan_llm("ask", text);
             Entry::Last(sample::MARK.to_owned())
         } else {
-            Entry::Unsent(Box::new(UnsentQuestion { ways, request, may_shrink, bytes: text.len() }))
+            Entry::Unsent(Box::new(UnsentQuestion { candidates, request, may_shrink, bytes: text.len() }))
         };
         let max_unsent = WAITING_ARGUMENTS * self.limits().argument_bytes;
         Ok(self.streams.lock().add(entry, max_unsent)?.to_string())
@@ -179,13 +179,13 @@ impl ExecutionContext {
 
     /// Requests a streamed answer: of the first of the providers, or of the next one if that cannot be reached.
     async fn begin_stream(self: &Arc<Self>, question: UnsentQuestion) -> Result<Box<OpenStream>, ToolError> {
-        let UnsentQuestion { ways, request, may_shrink, bytes } = question;
+        let UnsentQuestion { candidates, request, may_shrink, bytes } = question;
         let _held = self.hold_uncounted(bytes)?;
         let mut failure = over();
-        for way in &ways {
-            let mut call = self.begin_model_call(way, &request, may_shrink, Delivery::Pieces).await?;
+        for candidate in &candidates {
+            let mut call = self.begin_model_call(candidate, &request, may_shrink, Delivery::Pieces).await?;
             let sent = call.request(&request);
-            match call.within(async { way.model.model.stream(sent).await }).await {
+            match call.within(async { candidate.model.model.stream(sent).await }).await {
                 Ok(pieces) => return Ok(Box::new(OpenStream::new(call, pieces))),
                 Err(CallFailure::Unreached(error)) => failure = call.fail(&CallFailure::Unreached(error)),
                 Err(error) => return Err(call.fail(&error)),

@@ -20,7 +20,7 @@ use crate::llm::{
     ContentFilter, FilterMode, LlmAccess, ModelAnswer, ModelError, ModelErrorKind, ModelMessage,
     ModelRequest, ModelRole, NamedModel, Violations, estimate,
 };
-use crate::run::activity::{Activity, Busy, LOOK, Watch};
+use crate::run::activity::{Activity, Busy, CHECK_INTERVAL, Watch};
 use crate::run::clock::Pause;
 use crate::run::errors::over;
 use crate::run::observer::Observation;
@@ -33,7 +33,7 @@ use crate::tools::{ToolError, ToolErrorCode};
 
 /// How many checks in a row may find no progress of other answers before a waiting call is refused. High enough that a
 /// script which works for some seconds between two pieces still reads its answer.
-const MAX_IDLE_LOOKS: u32 = 10;
+const MAX_IDLE_CHECKS: u32 = 10;
 
 /// The language models of one run.
 pub(super) struct RunModels {
@@ -53,7 +53,7 @@ struct Shared {
 
 /// A provider that a call can use.
 #[derive(Clone, Debug)]
-pub(super) struct Way {
+pub(super) struct Candidate {
     pub(super) model: NamedModel,
     /// Whether the client asks its own model, and perhaps its user.
     pub(super) is_client: bool,
@@ -115,9 +115,9 @@ impl RunModels {
         let wanted = Wanted { prompt, answer: request.max_tokens, may_shrink };
         let Shared { budget, activity, .. } = &*self.shared;
         let mut reserving = std::pin::pin!(budget.reserve(wanted));
-        let mut watch = Watch::new(MAX_IDLE_LOOKS);
+        let mut watch = Watch::new(MAX_IDLE_CHECKS);
         let exceeded = loop {
-            match tokio::time::timeout(LOOK, &mut reserving).await {
+            match tokio::time::timeout(CHECK_INTERVAL, &mut reserving).await {
                 Ok(Ok(reservation)) => return Ok(Reserved { reservation, prompt, busy: activity.begin() }),
                 Ok(Err(exceeded)) => break exceeded,
                 Err(_elapsed) if watch.is_idle(activity, is_waiting()) => break budget.unread(),
@@ -130,7 +130,7 @@ impl RunModels {
     /// Begins a call of a model. All calls begin here and end in [`BegunCall::end`] or [`BegunCall::fail`].
     pub(super) fn begin(
         &self,
-        way: &Way,
+        candidate: &Candidate,
         request: &ModelRequest,
         reserved: Reserved,
         slot: OwnedSemaphorePermit,
@@ -140,18 +140,18 @@ impl RunModels {
         let (pause, time) = client.unzip();
         let Reserved { reservation, prompt, busy } = reserved;
         let round = u64::from(reservation.round);
-        let record = ModelCall::begin(&way.model.name, request.model.as_deref(), &reservation);
+        let record = ModelCall::begin(&candidate.model.name, request.model.as_deref(), &reservation);
         BegunCall {
             shared: Arc::clone(&self.shared),
-            name: Arc::clone(&way.model.name),
+            name: Arc::clone(&candidate.model.name),
             number: self.shared.calls.lock().begin(record),
             prompt_tokens: prompt,
             started: Instant::now(),
             time: time.unwrap_or(self.shared.setup.options.call_time),
             answer_tokens: reservation.answer,
             reservation: Some(reservation),
-            observed: ObservedModelRequest::new(observation, round, &way.model.name),
-            measured: MeasuredRequest::begin(&way.model.name),
+            observed: ObservedModelRequest::new(observation, round, &candidate.model.name),
+            measured: MeasuredRequest::begin(&candidate.model.name),
             answer: ModelAnswer::default(),
             slot: Some(slot),
             busy: Some(busy),
@@ -160,7 +160,7 @@ impl RunModels {
     }
 
     /// The providers to try, in order.
-    pub(super) fn ways(&self) -> Result<Vec<Way>, ToolError> {
+    pub(super) fn candidates(&self) -> Result<Vec<Candidate>, ToolError> {
         if !self.is_enabled() {
             return Err(unavailable(match self.shared.setup.options.access {
                 LlmAccess::Never => {
@@ -176,17 +176,17 @@ impl RunModels {
             return Err(unavailable("this build of cx has no language models: its feature `llm` is off"));
         }
         let (provider, problem) = match self.shared.setup.provider() {
-            ProviderState::Ready(model) => (Some(Way { model: model.clone(), is_client: false }), None),
+            ProviderState::Ready(model) => (Some(Candidate { model: model.clone(), is_client: false }), None),
             ProviderState::Unusable(problem) => (None, Some(problem)),
             ProviderState::NotConfigured => (None, None),
         };
-        let client = self.client.clone().map(|model| Way { model, is_client: true });
-        let mut ways: Vec<Way> = provider.into_iter().chain(client).collect();
+        let client = self.client.clone().map(|model| Candidate { model, is_client: true });
+        let mut candidates: Vec<Candidate> = provider.into_iter().chain(client).collect();
         if self.shared.setup.options.prefer_client {
-            ways.reverse();
+            candidates.reverse();
         }
-        match (ways.is_empty(), problem) {
-            (false, _) => Ok(ways),
+        match (candidates.is_empty(), problem) {
+            (false, _) => Ok(candidates),
             (true, Some(problem)) => Err(unavailable(format!("the provider cannot be used: {problem}"))),
             (true, None) => Err(unavailable(
                 "there is no language model to ask. Ways to one: `llm.provider` and `llm.model` in the user's \

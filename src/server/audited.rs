@@ -16,10 +16,10 @@ const CANCELLED: &str = "CANCELLED";
 /// A request of a client. It is reported to the observers when this is dropped.
 pub(crate) struct AuditedRequest {
     /// `None` if the executor has no observers.
-    told: Option<Told>,
+    report: Option<RequestReport>,
 }
 
-struct Told {
+struct RequestReport {
     executor: Executor,
     method: String,
     tool: Option<String>,
@@ -50,7 +50,7 @@ impl AuditedRequest {
         client: &str,
         name: impl FnOnce() -> Option<String>,
     ) -> Self {
-        let told = executor.has_observers().then(|| Told {
+        let report = executor.has_observers().then(|| RequestReport {
             executor: executor.clone(),
             method: method.to_owned(),
             tool: tool.map(str::to_owned),
@@ -60,35 +60,35 @@ impl AuditedRequest {
             began: Instant::now(),
             code: Some(CANCELLED.to_owned()),
         });
-        Self { told }
+        Self { report }
     }
 
     /// Sets the run that the request is about. Observers bound the id's length.
     pub(crate) fn set_run(&mut self, id: &str) {
-        if let Some(told) = &mut self.told {
-            told.run_id = Some(id.to_owned());
+        if let Some(report) = &mut self.report {
+            report.run_id = Some(id.to_owned());
         }
     }
 
     /// Sets how the request was answered: with a code if it failed.
     pub(crate) fn end(mut self, code: impl FnOnce() -> Option<String>) {
-        if let Some(told) = &mut self.told {
-            told.code = code();
+        if let Some(report) = &mut self.report {
+            report.code = code();
         }
     }
 }
 
 impl Drop for AuditedRequest {
     fn drop(&mut self) {
-        let Some(told) = &self.told else { return };
-        told.executor.observe_request(&ClientRequest {
-            method: &told.method,
-            tool: told.tool.as_deref(),
-            run_id: told.run_id.as_deref(),
-            client: &told.client,
-            client_name: told.client_name.as_deref(),
-            code: told.code.as_deref(),
-            duration: told.began.elapsed(),
+        let Some(report) = &self.report else { return };
+        report.executor.observe_request(&ClientRequest {
+            method: &report.method,
+            tool: report.tool.as_deref(),
+            run_id: report.run_id.as_deref(),
+            client: &report.client,
+            client_name: report.client_name.as_deref(),
+            code: report.code.as_deref(),
+            duration: report.began.elapsed(),
         });
     }
 }

@@ -21,6 +21,7 @@ use super::arguments::parameters::MAX_TIMEOUT;
 use super::direct_call;
 use super::elicitation::elicitor;
 use super::fingerprint::Fingerprint;
+use super::hung_workers::SERVER_ENDS;
 use super::incoming::{CountedBody, DetachedInput};
 use super::notifications::{ProgressOf, RunNotifications};
 use super::pending::{KeyedPrompts, NotResumed, with_keys};
@@ -70,9 +71,8 @@ pub(crate) async fn run(
     let input = DetachedInput::from_extensions(&context.extensions);
     shared.hung_workers.watch();
     if shared.hung_workers.server_must_end() {
-        let problem = "the server is about to end: too many threads run scripts that cannot be stopped";
         let code = ErrorCode::EngineUnavailable.as_str();
-        return Ok(refused(&called, answer::refusal(format, code, problem, Some(TRY_AGAIN))));
+        return Ok(refused(&called, answer::refusal(format, code, SERVER_ENDS, Some(TRY_AGAIN))));
     }
     if let Some(name) = &request.request_state {
         let call = Fingerprint::new(&request.name, &arguments, input.as_ref());

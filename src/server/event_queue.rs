@@ -102,7 +102,7 @@ impl<E> EventReader<E> {
     }
 
     /// Returns the next entry when the run has ended; `None` after the last one.
-    pub(crate) fn next_of_rest(&mut self) -> Option<Queued<E>> {
+    pub(crate) fn next_remaining(&mut self) -> Option<Queued<E>> {
         self.pop(true)
     }
 

@@ -16,6 +16,10 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Interval at which the number of hung workers is checked during that time.
 const INTERVAL: Duration = Duration::from_millis(250);
 
+/// Why a call is refused when the server is about to end.
+pub(crate) const SERVER_ENDS: &str =
+    "the server is about to end: too many threads run scripts that cannot be stopped";
+
 /// Watches the hung workers of an executor while there are too many of them.
 pub(crate) struct HungWorkers {
     executor: Executor,

@@ -12,13 +12,13 @@ use std::time::Duration;
 use rmcp::RoleServer;
 use rmcp::model::{ServerNotification, SubscriptionFilter, ToolListChangedNotification};
 use rmcp::service::{Peer, SubscriptionContext};
-use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::notifications::send_within;
 use super::shared::Shared;
 
-/// How long sending a notification may take. It only queues the message.
-const MAX_SEND: Duration = Duration::from_secs(1);
+/// How long sending a notification of a change may take. It only queues the message.
+pub(crate) const MAX_SEND: Duration = Duration::from_secs(1);
 
 /// Sends a notification to the client whenever the list of tools has changed, until the session
 /// ends. Over HTTP only a client with a standalone stream receives it.
@@ -77,10 +77,6 @@ async fn each_change<E: Display, S: Future<Output = Result<(), E>>>(
             continue;
         }
         announced = tools;
-        match timeout(MAX_SEND, send()).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::debug!(%error, "a notification was not sent"),
-            Err(_elapsed) => tracing::debug!("a notification was not sent in time"),
-        }
+        send_within(MAX_SEND, send()).await;
     }
 }

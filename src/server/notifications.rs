@@ -4,6 +4,7 @@
     reason = "the latest revision deprecates logging, which earlier ones and their clients use"
 )]
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -190,7 +191,7 @@ impl RunNotifications {
 
     /// Sends the remaining events when the run has ended.
     pub(crate) async fn finish(&mut self) {
-        while let Some(queued) = self.waiting.next_of_rest() {
+        while let Some(queued) = self.waiting.next_remaining() {
             self.send(notification(queued)).await;
         }
         let dropped = self.dropped.load(Ordering::Relaxed);
@@ -240,11 +241,16 @@ impl RunNotifications {
     async fn notify(&self, notification: ServerNotification) {
         // Sending only queues the message. It takes longer only while the connection is being
         // closed, and then it is not received.
-        match timeout(MAX_SEND, self.peer.send_notification(notification)).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::debug!(%error, "a notification was not sent"),
-            Err(_elapsed) => tracing::debug!("a notification was not sent in time"),
-        }
+        send_within(MAX_SEND, self.peer.send_notification(notification)).await;
+    }
+}
+
+/// Sends a notification, and gives up after `max`. Notifications are best effort, so a failure is only logged.
+pub(crate) async fn send_within<E: Display>(max: Duration, sending: impl Future<Output = Result<(), E>>) {
+    match timeout(max, sending).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "a notification was not sent"),
+        Err(_elapsed) => tracing::debug!("a notification was not sent in time"),
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rmcp::service::serve_directly_with_ct;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -37,7 +38,8 @@ where
     let gone = CancellationToken::new();
     let (lines, writing) = ClientLines::new(reader, writer, gone.clone());
     let cannot_write = Arc::<AtomicBool>::default();
-    let mut writing = tokio::spawn({
+    let mut writing_task = JoinSet::new();
+    writing_task.spawn({
         let (gone, cannot_write) = (gone.clone(), Arc::clone(&cannot_write));
         async move {
             if let Err(error) = writing.await {
@@ -76,10 +78,8 @@ where
         tracing::warn!("a session did not end in time");
     }
     session.forget();
-    if timeout(MAX_LAST_WRITE, &mut writing).await.is_err() {
-        // The client does not read. The remaining answers are lost.
-        writing.abort();
-    }
+    // Dropping the set aborts the task. If the client does not read, the remaining answers are lost.
+    let _written = timeout(MAX_LAST_WRITE, writing_task.join_next()).await;
     match ended {
         ShutdownReason::ClientGone if cannot_write.load(Ordering::Relaxed) => ShutdownReason::CannotWrite,
         ended => ended,

@@ -46,7 +46,7 @@ pub(crate) struct McpSession {
     /// revision.
     pub(crate) log: Mutex<Option<Severity>>,
     /// Whether the client is being notified of changes of the list of tools.
-    is_told: AtomicBool,
+    announces_changes: AtomicBool,
 }
 
 /// The session for a request over HTTP. It is an extension of the HTTP request.
@@ -86,7 +86,7 @@ impl McpSession {
             yielded: YieldedRuns::default(),
             subscriptions: Subscriptions::default(),
             log: Mutex::default(),
-            is_told: AtomicBool::new(false),
+            announces_changes: AtomicBool::new(false),
         }
     }
 
@@ -115,7 +115,7 @@ impl McpSession {
 
     /// Notifies the client from now on when the list of tools has changed. The task ends with the session.
     pub(crate) fn announce_changes(&self, peer: &Peer<RoleServer>) {
-        if !self.has_many_clients && !self.is_told.swap(true, Ordering::Relaxed) {
+        if !self.has_many_clients && !self.announces_changes.swap(true, Ordering::Relaxed) {
             let (shared, ended) = (Arc::clone(&self.shared), self.runs.clone());
             tokio::spawn(list_changes::announce(shared, peer.clone(), ended));
         }

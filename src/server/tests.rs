@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, duplex, split};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, duplex, split,
+};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -309,4 +311,25 @@ async fn v_262_a_server_whose_hung_workers_come_back_goes_on() {
     let health = client.request("tools/call", json!({ "name": "health" })).await;
     assert_eq!(health["result"]["structuredContent"]["healthy"], true, "{health}");
     assert!(!serving.is_finished());
+}
+
+/// Threat 765.
+#[tokio::test]
+async fn v_765_a_dropped_connection_writes_nothing_more() {
+    const BUFFERED: usize = 16;
+    let (server, stop) = (server(), CancellationToken::new());
+    let (mut input, reader) = duplex(1 << 16);
+    let (writer, mut output) = duplex(BUFFERED);
+    let mut serving = Box::pin(server.serve(reader, writer, &stop));
+    input.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}\n").await.unwrap();
+    let first = tokio::select! {
+        ended = &mut serving => panic!("{ended:?}"),
+        first = timeout(WATCHDOG, output.read_u8()) => first.expect("the answer begins").unwrap(),
+    };
+    assert_eq!(first, b'{');
+    drop(serving);
+    let mut rest = Vec::new();
+    let read = timeout(WATCHDOG, output.read_to_end(&mut rest)).await;
+    read.expect("the connection ends").unwrap();
+    assert!(rest.len() <= BUFFERED, "{}", String::from_utf8_lossy(&rest));
 }

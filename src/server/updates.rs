@@ -16,11 +16,13 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::client_slots::ClientSlot;
 use super::interface_updates::InterfaceUpdates;
+use super::list_changes::MAX_SEND;
+use super::notifications::send_within;
 use super::session::McpSession;
 use super::shared::{MAX_RESOURCES, Shared, SkillDigests};
 use super::subscriptions::Subscription;
@@ -32,9 +34,6 @@ const MAX_URI_BYTES: usize = 2_048;
 
 /// Minimum time between two notifications of one resource for one client. Changes in between are one change.
 const INTERVAL: Duration = Duration::from_secs(1);
-
-/// How long sending a notification may take. It only queues the message.
-const MAX_SEND: Duration = Duration::from_secs(1);
 
 /// How changes of a resource are noticed.
 enum Changes {
@@ -126,11 +125,7 @@ impl Changes {
 /// Calls `send` for the changes of a resource, at most once in each [`INTERVAL`], until no change follows.
 async fn tell<E: Display, S: Future<Output = Result<(), E>>>(mut changes: Changes, send: impl Fn() -> S) {
     while changes.next().await {
-        match timeout(MAX_SEND, send()).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::debug!(%error, "a notification was not sent"),
-            Err(_elapsed) => tracing::debug!("a notification was not sent in time"),
-        }
+        send_within(MAX_SEND, send()).await;
         sleep(INTERVAL).await;
     }
 }

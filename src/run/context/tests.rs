@@ -5,7 +5,7 @@ use futures::future::BoxFuture;
 use super::*;
 use crate::json::Json;
 use crate::llm::{LanguageModel, ModelAnswer, ModelError, ModelRequest, ModelStream, NamedModel};
-use crate::run::models::Way;
+use crate::run::models::Candidate;
 use crate::run::models::streams::{Entry, UnsentQuestion};
 
 /// A model that is not asked.
@@ -27,9 +27,10 @@ async fn v_573_a_run_that_has_ended_keeps_no_request_open() {
     let environment = RunEnvironment::empty(Limits::default(), tokio::runtime::Handle::current());
     let context = ExecutionContext::new(Script::python("source"), environment);
     let model: Arc<dyn LanguageModel> = Arc::new(Unasked);
-    let way = Way { model: NamedModel { name: "model".into(), model: Arc::clone(&model) }, is_client: false };
+    let candidate =
+        Candidate { model: NamedModel { name: "model".into(), model: Arc::clone(&model) }, is_client: false };
     let request = ModelRequest { model: None, system_prompt: None, messages: Vec::new(), max_tokens: 1 };
-    let question = UnsentQuestion { ways: vec![way], request, may_shrink: false, bytes: 1 };
+    let question = UnsentQuestion { candidates: vec![candidate], request, may_shrink: false, bytes: 1 };
     context.streams.lock().add(Entry::Unsent(Box::new(question)), 1).unwrap();
     assert_eq!(Arc::strong_count(&model), 2);
     context.finish(Outcome::Returned(Json::from(serde_json::Value::Null)), Measured::default());

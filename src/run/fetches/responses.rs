@@ -9,12 +9,12 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::net::body::ResponseBody;
-use crate::run::activity::{Activity, Busy, LOOK, Watch};
+use crate::run::activity::{Activity, Busy, CHECK_INTERVAL, Watch};
 use crate::run::errors::over;
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// How many checks in a row may find no progress of other requests before a waiting request is refused.
-const MAX_IDLE_LOOKS: u32 = 4;
+const MAX_IDLE_CHECKS: u32 = 4;
 
 /// The requests that have not ended, by the guest's numbers for them.
 pub(in crate::run) struct Responses {
@@ -48,7 +48,7 @@ pub(in crate::run) struct Begun<'a> {
 }
 
 /// The permit of a request to have a connection.
-pub(in crate::run) struct Turn {
+pub(in crate::run) struct ConnectionPermit {
     permit: OwnedSemaphorePermit,
     _busy: Busy,
 }
@@ -134,15 +134,18 @@ impl Begun<'_> {
     ///
     /// `QueueFull` if the script has as many responses as it may, reads none of them, and waits for no tool, as
     /// `is_waiting` says: then nothing would end the wait.
-    pub(in crate::run) async fn turn(&self, is_waiting: impl Fn() -> bool) -> Result<Turn, ToolError> {
+    pub(in crate::run) async fn acquire_connection(
+        &self,
+        is_waiting: impl Fn() -> bool,
+    ) -> Result<ConnectionPermit, ToolError> {
         let responses = self.responses;
         let mut acquiring = std::pin::pin!(Arc::clone(&responses.permits).acquire_owned());
-        let mut watch = Watch::new(MAX_IDLE_LOOKS);
+        let mut watch = Watch::new(MAX_IDLE_CHECKS);
         loop {
-            if let Ok(permit) = timeout(LOOK, &mut acquiring).await {
+            if let Ok(permit) = timeout(CHECK_INTERVAL, &mut acquiring).await {
                 // The semaphore is never closed; an error would only mean that the run is over.
                 let permit = permit.map_err(|_closed| over())?;
-                return Ok(Turn { permit, _busy: responses.activity.begin() });
+                return Ok(ConnectionPermit { permit, _busy: responses.activity.begin() });
             }
             if watch.is_idle(&responses.activity, is_waiting()) {
                 let message = format!(
@@ -155,8 +158,8 @@ impl Begun<'_> {
     }
 
     /// Keeps the body for the script, unless it has ended the request meanwhile.
-    pub(in crate::run) fn keep(&self, body: ResponseBody, turn: Turn) {
-        self.put(Box::new(Opened { body, _permit: turn.permit }));
+    pub(in crate::run) fn keep(&self, body: ResponseBody, permit: ConnectionPermit) {
+        self.put(Box::new(Opened { body, _permit: permit.permit }));
     }
 
     fn put(&self, opened: Box<Opened>) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::StreamExt as _;
 use tokio_util::sync::CancellationToken;
 
-use super::{BegunCall, CallFailure, Way, filter_piece};
+use super::{BegunCall, CallFailure, Candidate, filter_piece};
 use crate::llm::{
     ModelError, ModelErrorKind, ModelPiece, ModelRequest, ModelStream, StreamFilter, Violations, estimate,
 };
@@ -50,7 +50,7 @@ impl Entry {
 /// A question that is sent when the script reads the first piece of its answer. So the script has the number of the
 /// answer before anything is sent, and can close it at any time.
 pub(in crate::run) struct UnsentQuestion {
-    pub(in crate::run) ways: Vec<Way>,
+    pub(in crate::run) candidates: Vec<Candidate>,
     pub(in crate::run) request: ModelRequest,
     pub(in crate::run) may_shrink: bool,
     /// Bytes of the question as the script wrote it.

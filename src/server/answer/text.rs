@@ -170,7 +170,7 @@ fn push_section(text: &mut String, name: &str, content: &str) {
 }
 
 /// What went wrong with calls of a tool: the field that counts it, and the word that the text uses.
-const TROUBLES: [(&str, &str); 3] =
+const CALL_PROBLEMS: [(&str, &str); 3] =
     [("failed", "failed"), ("inFlight", "in flight"), ("notApproved", "not approved")];
 
 /// Summarizes the calls of each tool where something failed: `mcp__files__read ×2 (1 failed)`. After a failure of the
@@ -179,16 +179,16 @@ const TROUBLES: [(&str, &str); 3] =
 fn render_calls(structured: &Value) -> Option<String> {
     let tools = structured["toolCallSummary"].as_array().map(Vec::as_slice).unwrap_or_default();
     let run_failed = structured["error"].is_object();
-    let in_trouble = |tool: &Value| TROUBLES.iter().any(|&(field, _)| tool[field].is_u64());
+    let has_problem = |tool: &Value| CALL_PROBLEMS.iter().any(|&(field, _)| tool[field].is_u64());
     let tool = |summary: &Value| {
         let mut text = summary["tool"].as_str().unwrap_or_default().to_owned();
         let _ = write!(text, " ×{}", summary["calls"]);
-        let troubles: Vec<String> = TROUBLES
+        let problems: Vec<String> = CALL_PROBLEMS
             .iter()
             .filter_map(|&(field, word)| Some(format!("{} {word}", summary[field].as_u64()?)))
             .collect();
-        if !troubles.is_empty() {
-            let _ = write!(text, " ({})", troubles.join(", "));
+        if !problems.is_empty() {
+            let _ = write!(text, " ({})", problems.join(", "));
         }
         if let Some(shape) = summary["returned"].as_str() {
             let _ = write!(text, " → {shape}");
@@ -197,7 +197,7 @@ fn render_calls(structured: &Value) -> Option<String> {
     };
     // A shape contains commas, so each tool has a line of its own.
     let separator = if tools.iter().any(|tool| tool["returned"].is_string()) { "\n" } else { ", " };
-    let shown = tools.iter().filter(|summary| run_failed || in_trouble(summary));
+    let shown = tools.iter().filter(|summary| run_failed || has_problem(summary));
     let mut text = shown.map(tool).collect::<Vec<_>>().join(separator);
     if run_failed && let Some(more) = structured["toolCallSummaryOmitted"].as_u64() {
         let separator = if text.contains('\n') { "\n" } else { " " };

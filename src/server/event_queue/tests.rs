@@ -2,7 +2,7 @@ use super::*;
 
 /// The entries that wait, as lines and numbers.
 fn rest(reader: &mut EventReader<&'static str>) -> Vec<String> {
-    std::iter::from_fn(|| reader.next_of_rest()).map(shown).collect()
+    std::iter::from_fn(|| reader.next_remaining()).map(shown).collect()
 }
 
 fn shown(queued: Queued<&'static str>) -> String {

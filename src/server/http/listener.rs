@@ -38,12 +38,12 @@ const MAX_HEADERS: usize = 100;
 
 /// How long written bytes may stay unacknowledged, and how long nothing may come from the client's system, before the
 /// connection counts as dead. Once this is set, Linux ignores its other limits (tcp(7), `TCP_USER_TIMEOUT`).
-const MAX_UNREAD: Duration = Duration::from_secs(30);
+const USER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Idle time after which the system probes the client (TCP keepalive), and the interval of probes. A few of them fit
-/// into [`MAX_UNREAD`], because a probe can get lost.
-const MAX_SILENCE: Duration = Duration::from_secs(10);
-const ASK_AGAIN: Duration = Duration::from_secs(5);
+/// into [`USER_TIMEOUT`], because a probe can get lost.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Pause after the system has refused to accept a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -131,7 +131,7 @@ async fn serve_connection(stream: TcpStream, endpoint: Endpoint, open: OpenConne
     let this = &open.connection;
     // Small answers must not wait for more data.
     let _best_effort = stream.set_nodelay(true);
-    let _best_effort = notice_gone(&stream);
+    let _best_effort = detect_dead_peer(&stream);
     let router = TowerToHyperService::new(router);
     let service = service_fn(|mut request: hyper::Request<Incoming>| {
         this.begin_request();
@@ -178,12 +178,12 @@ async fn serve_connection(stream: TcpStream, endpoint: Endpoint, open: OpenConne
 /// # Errors
 ///
 /// If the system refuses it.
-fn notice_gone(stream: &TcpStream) -> rustix::io::Result<()> {
-    let unread = u32::try_from(MAX_UNREAD.as_millis()).unwrap_or(u32::MAX);
+fn detect_dead_peer(stream: &TcpStream) -> rustix::io::Result<()> {
+    let unread = u32::try_from(USER_TIMEOUT.as_millis()).unwrap_or(u32::MAX);
     sockopt::set_tcp_user_timeout(stream, unread)?;
     sockopt::set_socket_keepalive(stream, true)?;
-    sockopt::set_tcp_keepidle(stream, MAX_SILENCE)?;
-    sockopt::set_tcp_keepintvl(stream, ASK_AGAIN)
+    sockopt::set_tcp_keepidle(stream, KEEPALIVE_IDLE)?;
+    sockopt::set_tcp_keepintvl(stream, KEEPALIVE_INTERVAL)
 }
 
 /// Whether the header `Date` can express this time. If the clock is before 1970 or after 9999, hyper panics on every

@@ -88,7 +88,7 @@ async fn answer_authenticated(state: &HttpState, mut request: Request, next: Nex
     let path = request.uri().path();
     // The health handler checks the token itself, because part of the report is public.
     let is_health = path == HEALTH;
-    let is_of_all = is_health || path == METRICS;
+    let concerns_all_tenants = is_health || path == METRICS;
     let connection = connection_of(&request);
     let caller = state.authentication.identify(request.headers());
     match caller.and_then(|caller| requester(state, caller, connection.as_deref())) {
@@ -99,7 +99,7 @@ async fn answer_authenticated(state: &HttpState, mut request: Request, next: Nex
             }
             match requester {
                 Some(requester) => drop(request.extensions_mut().insert(requester)),
-                None if is_of_all => {}
+                None if concerns_all_tenants => {}
                 None => return refused(&NOT_FOR_OPERATOR),
             }
         }

@@ -59,11 +59,19 @@ pub(crate) struct Head {
     is_http_11: bool,
 }
 
+/// The heads that were read on a connection.
+#[derive(Default)]
+struct RequestHeads {
+    /// Those whose requests have not begun, in order.
+    waiting: VecDeque<Head>,
+    /// The one whose request began last.
+    current: Head,
+}
+
 /// State that the socket and the requests of one connection share.
 #[derive(Default)]
 pub(crate) struct SocketActivity {
-    /// The heads that were read and whose requests have not begun, and the one whose request has.
-    heads: Mutex<(VecDeque<Head>, Head)>,
+    heads: Mutex<RequestHeads>,
     /// Whether a part of the answer has been written.
     has_written: AtomicBool,
     is_half_closed: AtomicBool,
@@ -76,17 +84,17 @@ impl SocketActivity {
     /// Begins a request. Its head is the one that was read first.
     pub(crate) fn begin_request(&self) {
         let mut heads = self.heads.lock();
-        heads.1 = heads.0.pop_front().unwrap_or_default();
+        heads.current = heads.waiting.pop_front().unwrap_or_default();
     }
 
     /// Whether the head of a request was read that has not begun yet.
     pub(crate) fn has_next(&self) -> bool {
-        !self.heads.lock().0.is_empty()
+        !self.heads.lock().waiting.is_empty()
     }
 
     /// The head of the request that began last.
     pub(crate) fn head(&self) -> Head {
-        self.heads.lock().1
+        self.heads.lock().current
     }
 
     /// Records that the request is complete and nothing of its answer was written.
@@ -219,8 +227,8 @@ impl AsyncRead for Socket {
         }
         let mut heads = this.connection.activity.heads.lock();
         this.heads.read(read, |head| {
-            if heads.0.len() < MAX_HEADS {
-                heads.0.push_back(head);
+            if heads.waiting.len() < MAX_HEADS {
+                heads.waiting.push_back(head);
             }
         });
         Poll::Ready(Ok(()))

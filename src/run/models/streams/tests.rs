@@ -4,7 +4,7 @@ use crate::tools::ToolErrorCode;
 
 fn unsent(bytes: usize) -> Entry {
     let request = ModelRequest { model: None, system_prompt: None, messages: Vec::new(), max_tokens: 1 };
-    Entry::Unsent(Box::new(UnsentQuestion { ways: Vec::new(), request, may_shrink: false, bytes }))
+    Entry::Unsent(Box::new(UnsentQuestion { candidates: Vec::new(), request, may_shrink: false, bytes }))
 }
 
 /// A guest can open answers and read none of them: what they keep is bounded in number and in bytes.

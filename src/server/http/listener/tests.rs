@@ -6,7 +6,7 @@ async fn v_583_a_client_that_has_disappeared_is_noticed_also_while_nothing_is_se
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let (stream, _) = listener.accept().await.unwrap();
-    notice_gone(&stream).unwrap();
+    detect_dead_peer(&stream).unwrap();
     assert_eq!(sockopt::tcp_user_timeout(&stream).unwrap(), 30_000);
     assert!(sockopt::socket_keepalive(&stream).unwrap());
     let times = (sockopt::tcp_keepidle(&stream).unwrap(), sockopt::tcp_keepintvl(&stream).unwrap());

@@ -101,8 +101,8 @@ impl RunEvents {
     }
 
     /// The remaining events when the run has ended.
-    fn next_of_rest(&mut self) -> Option<RunEvent> {
-        if let Some(queued) = self.waiting.next_of_rest() {
+    fn next_remaining(&mut self) -> Option<RunEvent> {
+        if let Some(queued) = self.waiting.next_remaining() {
             return Some(run_event(queued));
         }
         let dropped = self.dropped.swap(0, Ordering::Relaxed);
@@ -149,7 +149,7 @@ impl Streamed {
                     }
                 }
                 Step::Ended(answer) => {
-                    if let Some(rest) = self.events.as_mut().and_then(RunEvents::next_of_rest) {
+                    if let Some(rest) = self.events.as_mut().and_then(RunEvents::next_remaining) {
                         return Some((event(rest.name, &rest.data), Step::Ended(answer)));
                     }
                     // The run has ended, so there is nothing to cancel.

@@ -35,6 +35,7 @@ use crate::server::http::rest_runs::answers::json as json_response;
 use crate::server::http::rest_runs::{KeyedBody, MAX_BACKGROUND, MAX_WAIT, RestRun, Started};
 use crate::server::http::state::HttpState;
 use crate::server::http::tenant_state::Requester;
+use crate::server::hung_workers::SERVER_ENDS;
 use crate::tools::ToolErrorCode;
 
 /// Path of the runs.
@@ -51,7 +52,7 @@ const REST_RECORD: &str = "GET /v1/runs/{id}/{part}";
 
 /// The id of the run in an answer, for observers.
 #[derive(Clone)]
-struct ToldRun(String);
+struct ReportedRun(String);
 
 /// Marks an answer as that of an earlier request with the same key.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
@@ -98,7 +99,7 @@ async fn audited(
         audited.set_run(id);
     }
     let response = answer.await;
-    if let Some(ToldRun(id)) = response.extensions().get::<ToldRun>() {
+    if let Some(ReportedRun(id)) = response.extensions().get::<ReportedRun>() {
         audited.set_run(id);
     }
     audited.end(|| (!response.status().is_success()).then(|| response.status().as_str().to_owned()));
@@ -139,8 +140,7 @@ async fn create_run(
     }
     state.shared.hung_workers.watch();
     if state.shared.hung_workers.server_must_end() {
-        let detail = "the server is about to end: too many threads run scripts that cannot be stopped";
-        return refused(&json!({ "code": ErrorCode::EngineUnavailable.as_str(), "message": detail }));
+        return refused(&json!({ "code": ErrorCode::EngineUnavailable.as_str(), "message": SERVER_ENDS }));
     }
     begin(requester, wanted, headers, key, permits).await
 }
@@ -188,7 +188,7 @@ async fn begin(
         response
     };
     if let Some(id) = told {
-        response.extensions_mut().insert(ToldRun(id));
+        response.extensions_mut().insert(ReportedRun(id));
     }
     if !is_new {
         response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));

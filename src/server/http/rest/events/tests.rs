@@ -22,7 +22,7 @@ async fn events_have_the_order_of_the_script() {
     report(&Progress::new(2.0));
     print(&line("after"));
     let mut rest = Vec::new();
-    while let Some(event) = events.next_of_rest() {
+    while let Some(event) = events.next_remaining() {
         rest.push((event.name, event.data));
     }
     let printed = |text: &str| ("output", json!({ "level": "info", "text": text }));
