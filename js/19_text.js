@@ -26,16 +26,22 @@ export const MAX_UNSEARCHED_JSON = 2 ** 20;
 // that is this long.
 export const MAX_PATTERN = 2 ** 19;
 // V8 makes a list of characters of each class in a pattern, in memory that is not counted as the run's, and adds them
-// to those before it. So a pattern with the flag `u` or `v` has at most this many of `\p{...}`, and of `\w` and the like,
-// and one with the flag `v`, where classes have classes in them, at most this many characters. The name of each group
-// is compared with those before it. src/engine/typescript/transpile/patterns.rs has the same bounds for literals.
+// to those before it. So a pattern with the flag `u` or `v` has at most this many of `\p{...}`, and of `\w` and the
+// like, and one with the flag `v`, where classes have classes in them, at most this many characters, and this many
+// properties that are thousands of texts. The name of each group is compared with those before it. Where case is
+// ignored, which a part of a pattern can ask for, V8 computes the other case of all characters of a class, for up to 36
+// microseconds. src/engine/typescript/transpile/patterns.rs has the same bounds for literals.
 const MAX_PROPERTIES = 200;
 const MAX_CLASSES = 1_000;
 const MAX_SETS_PATTERN = 2 ** 12;
+const MAX_TEXT_PROPERTIES = 30;
 const MAX_NAMED_GROUPS = 4_000;
+const MAX_BRACKETS = 10_000;
 const PROPERTIES = ["\\p", "\\P"];
 const CLASSES = ["\\w", "\\W", "\\d", "\\D", "\\s", "\\S"];
+const TEXT_PROPERTIES = ["\\p{RGI_", "\\p{Basic_Emoji"];
 const NAMED_GROUPS = ["(?<"];
+const BRACKETS = ["["];
 // Maximum characters that are escaped or unescaped.
 export const MAX_ESCAPED_CHARACTERS = 2 ** 24;
 // Maximum product of text and pattern length for which V8's search is used, which can take that many steps.
@@ -60,7 +66,7 @@ function refuseMany(pattern, parts, most) {
       if (++count > most) {
         throw new RangeError(`a pattern with more than ${most} of ${parts[0]} and the like; make several of it`);
       }
-      at = StringPrototypeIndexOf(pattern, parts[index], at + 2);
+      at = StringPrototypeIndexOf(pattern, parts[index], at + parts[index].length);
     }
   }
 }
@@ -72,9 +78,11 @@ export function checkPatternWork(pattern, flags) {
     return;
   }
   refuseMany(pattern, NAMED_GROUPS, MAX_NAMED_GROUPS);
+  refuseMany(pattern, BRACKETS, MAX_BRACKETS);
   const hasSets = StringPrototypeIncludes(flags, "v");
   if (hasSets) {
     checkText("a pattern with the flag v", pattern, MAX_SETS_PATTERN);
+    refuseMany(pattern, TEXT_PROPERTIES, MAX_TEXT_PROPERTIES);
   }
   if (hasSets || StringPrototypeIncludes(flags, "u")) {
     refuseMany(pattern, PROPERTIES, MAX_PROPERTIES);

@@ -156,6 +156,7 @@ impl<'s> Methods<'s> {
                 .constructor_behavior(v8::ConstructorBehavior::Throw)
                 .build(scope)
                 .ok_or(Unreadable::Failed)?;
+            method.set_name(key);
             copy.define_own_property(scope, key.into(), method.into(), v8::PropertyAttribute::DONT_ENUM);
         }
         Ok(copy)

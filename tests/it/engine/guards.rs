@@ -4,6 +4,7 @@
 
 /// Loops of calls.
 mod loops;
+mod patterns;
 
 use cx::ErrorCode;
 use serde_json::{Value, json};

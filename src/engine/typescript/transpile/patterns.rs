@@ -8,7 +8,10 @@ use swc_ecma_visit::{Visit, VisitWith};
 const MAX_PROPERTIES: usize = 200;
 const MAX_CLASSES: usize = 1_000;
 const MAX_SETS_PATTERN: usize = 1 << 12;
+const MAX_TEXT_PROPERTIES: usize = 30;
 const MAX_NAMED_GROUPS: usize = 4_000;
+const MAX_BRACKETS: usize = 10_000;
+const MAX_PATTERN: usize = 1 << 19;
 
 /// A pattern of no more bytes passes no bound.
 const MIN_REFUSED: usize = 2 * MAX_PROPERTIES;
@@ -42,9 +45,13 @@ fn is_heavy(pattern: &str, flags: &str) -> bool {
         let escapes = pattern.as_bytes().windows(2).filter(|pair| pair[0] == b'\\');
         escapes.filter(|pair| starts.as_bytes().contains(&pair[1])).count() > max
     };
+    let text_properties = || pattern.matches(r"\p{RGI_").count() + pattern.matches(r"\p{Basic_Emoji").count();
     let has_sets = flags.contains('v');
-    pattern.matches("(?<").count() > MAX_NAMED_GROUPS
-        || has_sets && pattern.len() > MAX_SETS_PATTERN
+    pattern.encode_utf16().count() > MAX_PATTERN
+        || pattern.matches("(?<").count() > MAX_NAMED_GROUPS
+        || pattern.matches('[').count() > MAX_BRACKETS
+        || has_sets
+            && (pattern.encode_utf16().count() > MAX_SETS_PATTERN || text_properties() > MAX_TEXT_PROPERTIES)
         || (has_sets || flags.contains('u'))
             && (has_more("pP", MAX_PROPERTIES) || has_more("wWdDsS", MAX_CLASSES))
 }
@@ -62,6 +69,11 @@ mod tests {
             (r"\S", 1_000, "vi"),
             ("(?<a>x)|", 4_000, ""),
             ("ab", 2_048, "v"),
+            ("\u{e9}b", 2_048, "v"),
+            (r"\p{RGI_Emoji}", 30, "v"),
+            (r"\p{Basic_Emoji}", 30, "iv"),
+            (r"[\0-\uffff]", 10_000, "i"),
+            ("ab", 1 << 18, ""),
         ] {
             assert!(!is_heavy(&part.repeat(count), flags), "{part} {flags}");
             assert!(is_heavy(&part.repeat(count + 1), flags), "{part} {flags}");

@@ -59,7 +59,8 @@ pub(super) fn check(part: Part<'_>, module: &Module) -> Result<(), TranspileErro
             TranspileErrorKind::Transpile,
             span,
             "this regular expression has too many classes, names or characters to be compiled",
-            "use at most 200 `\\p{…}`, 1,000 `\\w` or the like, 4,000 named groups, and 4,096 characters with `v`",
+            "use at most 200 `\\p{…}`, 1,000 `\\w` or the like, 4,000 named groups, 10,000 `[`, 524,288 characters, \
+             and with `v` 4,096 characters and 30 `\\p{RGI_Emoji}`",
         ));
     }
     // These words cannot be written with escapes, so text without them needs no walk over the tree.

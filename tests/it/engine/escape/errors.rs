@@ -32,8 +32,9 @@ async fn v_745_call_sites_keep_their_names() {
         Object.defineProperty(f, 'name', { value: '☃'.repeat(2 ** 28) });
         const long = f().stack[0];
         return [site.getFunctionName(), site.toString() === String(site), site.getFileName(),
-                typeof site.getLineNumber(), long.getFunctionName(), long.toString(), Object.keys(site)]";
-    assert_eq!(value(source).await, json!(["f", true, "script.ts", "number", null, null, []]));
+                typeof site.getLineNumber(), long.getFunctionName(), long.toString(), Object.keys(site),
+                site.getThis.name]";
+    assert_eq!(value(source).await, json!(["f", true, "script.ts", "number", null, null, [], "getThis"]));
 }
 
 /// Getters and conversions of the script's own, which throw or are other values the second time.
