@@ -2,6 +2,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use tokio::time::timeout;
+
 use super::*;
 use crate::run::result::{LogLevel, Output};
 use crate::server::yielded::Printed;
