@@ -8,10 +8,10 @@ pub(crate) mod secrets;
 #[cfg(any(feature = "mcp", feature = "audit", feature = "server"))]
 mod time;
 
-#[cfg(any(feature = "mcp", feature = "audit", feature = "server"))]
-pub use self::time::{rfc3339, rfc3339_seconds};
 #[cfg(feature = "audit")]
 pub(crate) use self::time::start_of_day;
+#[cfg(any(feature = "mcp", feature = "audit", feature = "server"))]
+pub use self::time::{rfc3339, rfc3339_seconds};
 
 /// `text` on one line, with every hidden character and every line end written out as `\u{…}`. For prompts on
 /// which a user decides, so that nothing in them can move a cursor, reverse text, or stay unseen.
