@@ -12,9 +12,7 @@ use metrics::Recorder;
 use opentelemetry::InstrumentationScope;
 use opentelemetry::metrics::MeterProvider as _;
 use opentelemetry::trace::TracerProvider as _;
-use opentelemetry_otlp::{
-    MetricExporter, Protocol, SpanExporter, WithExportConfig as _, WithHttpConfig as _,
-};
+use opentelemetry_otlp::{MetricExporter, Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider};
 use opentelemetry_sdk::trace::{BatchConfig, BatchConfigBuilder, BatchSpanProcessor, SdkTracerProvider};
@@ -138,19 +136,29 @@ impl fmt::Debug for OpenTelemetry {
     }
 }
 
+/// Configures how an exporter sends its data, which is at `path` of the collector.
+fn over_http<B: WithExportConfig + WithHttpConfig>(
+    exporter: B,
+    options: &OpenTelemetryOptions,
+    client: &ExportClient,
+    path: &str,
+) -> B {
+    let exporter = exporter
+        .with_protocol(Protocol::HttpBinary)
+        .with_http_client(client.clone())
+        .with_timeout(options.timeout);
+    match endpoint(options, path) {
+        Some(endpoint) => exporter.with_endpoint(endpoint),
+        None => exporter,
+    }
+}
+
 /// Makes spans, and exports them from a thread of its own.
 fn tracer_provider(
     options: &OpenTelemetryOptions,
     client: &ExportClient,
 ) -> Result<SdkTracerProvider, Error> {
-    let mut exporter = SpanExporter::builder()
-        .with_http()
-        .with_protocol(Protocol::HttpBinary)
-        .with_http_client(client.clone())
-        .with_timeout(options.timeout);
-    if let Some(endpoint) = endpoint(options, "v1/traces") {
-        exporter = exporter.with_endpoint(endpoint);
-    }
+    let exporter = over_http(SpanExporter::builder().with_http(), options, client, "v1/traces");
     let exporter = exporter.build().map_err(|error| invalid(&error.to_string()))?;
     let processor = BatchSpanProcessor::builder(exporter).with_batch_config(batches(options)).build();
     Ok(SdkTracerProvider::builder().with_resource(resource()).with_span_processor(processor).build())
@@ -158,14 +166,7 @@ fn tracer_provider(
 
 /// Makes instruments, and exports what they have counted from a thread of its own.
 fn meter_provider(options: &OpenTelemetryOptions, client: &ExportClient) -> Result<SdkMeterProvider, Error> {
-    let mut exporter = MetricExporter::builder()
-        .with_http()
-        .with_protocol(Protocol::HttpBinary)
-        .with_http_client(client.clone())
-        .with_timeout(options.timeout);
-    if let Some(endpoint) = endpoint(options, "v1/metrics") {
-        exporter = exporter.with_endpoint(endpoint);
-    }
+    let exporter = over_http(MetricExporter::builder().with_http(), options, client, "v1/metrics");
     let exporter = exporter.build().map_err(|error| invalid(&error.to_string()))?;
     let mut reader = PeriodicReader::builder(exporter);
     if let Some(interval) = options.metric_interval {
