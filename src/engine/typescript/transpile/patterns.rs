@@ -46,12 +46,11 @@ fn is_heavy(pattern: &str, flags: &str) -> bool {
         escapes.filter(|pair| starts.as_bytes().contains(&pair[1])).count() > max
     };
     let text_properties = || pattern.matches(r"\p{RGI_").count() + pattern.matches(r"\p{Basic_Emoji").count();
-    let has_sets = flags.contains('v');
-    pattern.encode_utf16().count() > MAX_PATTERN
+    let (has_sets, length) = (flags.contains('v'), pattern.encode_utf16().count());
+    length > MAX_PATTERN
         || pattern.matches("(?<").count() > MAX_NAMED_GROUPS
         || pattern.matches('[').count() > MAX_BRACKETS
-        || has_sets
-            && (pattern.encode_utf16().count() > MAX_SETS_PATTERN || text_properties() > MAX_TEXT_PROPERTIES)
+        || has_sets && (length > MAX_SETS_PATTERN || text_properties() > MAX_TEXT_PROPERTIES)
         || (has_sets || flags.contains('u'))
             && (has_more("pP", MAX_PROPERTIES) || has_more("wWdDsS", MAX_CLASSES))
 }
