@@ -266,6 +266,28 @@ for line in sys.stdin:
     assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
 }
 
+/// Threat 727. Lines of a megabyte, and a run of more than 64 MiB.
+#[test]
+fn v_727_what_is_printed_of_another_ones_trail_takes_bounded_memory() {
+    let user = User::new();
+    let long = "a".repeat(600_000);
+    let line = |event: &str| format!("{}\n", json!({ "event": event, "run": "r", "text": long }));
+    let trail = |calls: usize| line("run.started") + &line("call.will").repeat(calls);
+    fs::create_dir(user.trail()).unwrap();
+    let file = user.trail().join("2026-01-01.jsonl");
+    fs::write(&file, trail(4)).unwrap();
+    // Two lines complete a request.
+    let exported = user.prints(&["audit", "--audit", "trail", "export", "--format", "otlp-logs"]);
+    assert_eq!(exported.lines().count(), 3);
+    let show = ["runs", "--audit", "trail", "show", "r", "--json"];
+    let run: Value = serde_json::from_str(&user.prints(&show)).unwrap();
+    assert_eq!(run["events"].as_array().unwrap().len(), 5);
+    fs::write(&file, trail(119)).unwrap();
+    let refused = user.cx(&show);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused).contains("the events of `r` are more than 64 MiB"), "{}", text(&refused));
+}
+
 /// `--follow` shows lines that are written later, and none twice, until it is interrupted.
 #[test]
 fn a_trail_is_followed_until_an_interrupt() {
