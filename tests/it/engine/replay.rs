@@ -411,6 +411,17 @@ async fn changed_recordings_do_no_harm() {
     assert!(replayed > 3, "{replayed}");
 }
 
+/// Threat 731. The numbers of an untrusted recording are any.
+#[tokio::test(flavor = "multi_thread")]
+async fn v_731_the_masks_of_a_recording_overflow_no_sum() {
+    let token = "ghp_0123456789abcdefghij";
+    let (_, recording) = record(Script::typescript(format!("return '{token}'")), Language::TypeScript).await;
+    let largest = format!("\"masked\":{}", u64::MAX);
+    let hostile = recording.to_text().replacen("\"masked\":1", &largest, 1).replace("***1", token);
+    let text = Recording::parse(&hostile).unwrap().to_text();
+    assert!(hostile.contains(token) && !text.contains(token) && text.contains(&largest), "{text}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_exceeds_the_bound_is_left_out_and_named() {
     let source = "for (let i = 0; i < 3; i++) { await tools.mock.big({ bytes: 13000000 }) } return 1";
