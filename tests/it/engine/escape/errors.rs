@@ -37,6 +37,19 @@ async fn v_745_call_sites_keep_their_names() {
     assert_eq!(value(source).await, json!(["f", true, "script.ts", "number", null, null, [], "getThis"]));
 }
 
+/// Names that are as long as they may be, of many frames.
+#[tokio::test]
+async fn v_745_frames_and_call_sites_are_bounded_together() {
+    let source = "
+        Error.stackTraceLimit = 5_000;
+        const f = (left) => left === 0 ? new Error('a') : f(left - 1);
+        Object.defineProperty(f, 'name', { value: 'x'.repeat(1_000) });
+        const length = f(2_000).stack.length;
+        Error.prepareStackTrace = (error, sites) => sites.length;
+        return [length > 500_000 && length < 1_100_000, f(2_000).stack]";
+    assert_eq!(value(source).await, json!([true, 1_000]));
+}
+
 /// Getters and conversions of the script's own, which throw or are other values the second time.
 #[tokio::test]
 async fn v_745_traces_of_hostile_errors() {
@@ -82,7 +95,7 @@ fn v_747_a_failed_import_that_the_script_changes() {
     }
 }
 
-/// What a script gets of a failed import, also the second time.
+/// What a script gets of a failed import, also the second time, and of one that has not failed.
 #[tokio::test]
 async fn v_747_failed_imports_are_errors_of_the_script() {
     let source = "
@@ -94,6 +107,7 @@ async fn v_747_failed_imports_are_errors_of_the_script() {
             found.push(error.stack.includes('script.ts:'));
         }
         const first = await import('mcp:mock');
+        await import('mcp:nope').catch(() => {});
         return [found, first === await import('mcp:mock'), first.echo === first.default.echo]";
     assert_eq!(
         value(source).await,
