@@ -61,6 +61,24 @@ fn v_738_a_trail_that_is_rarely_written_is_not_kept_for_ever() {
     assert!(place.verify().is_ok());
 }
 
+/// Threat 770. A directory cannot be removed as a file is.
+#[test]
+fn v_770_lines_that_are_written_are_not_lost_with_a_file_that_cannot_be_removed() {
+    let place = Place::new();
+    let (old, yesterday) = (place.file("2020-01-02"), place.file(&days_ago(1)));
+    for file in [&old, &yesterday] {
+        place.write(0, 3);
+        fs::rename(place.today(), file).unwrap();
+    }
+    let obstacle = place.file("2020-01-01");
+    fs::create_dir(&obstacle).unwrap();
+    place.write(3, 6);
+    let lines = place.lines();
+    assert!(!lines.iter().any(|line| line.contains("lines.dropped")), "{lines:?}");
+    // The others go.
+    assert!(obstacle.exists() && !old.exists());
+}
+
 /// A clock that was ahead does not make a trail whose files are out of order.
 #[test]
 fn a_clock_that_goes_back_keeps_the_order() {
