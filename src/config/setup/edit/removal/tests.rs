@@ -100,9 +100,13 @@ fn comments_of_others_stay_with_them() {
             "{\n    \"b\": {}\n    /* \"old\": {\n    }, */\n    // end\n  }",
         ),
         ("{\n    // none yet\n    \"a\": {}\n  }", "{\n    // none yet\n  }"),
+        // Those that begin or end in another line, too.
+        ("{\n    \"b\": {},\n    /* of\n all */ \"a\": {}\n  }", "{\n    \"b\": {}\n    /* of\n all */\n  }"),
+        ("{\n    \"a\": {}, /* of\n all */\n    \"b\": {}\n  }", "{\n    /* of\n all */\n    \"b\": {}\n  }"),
         // What looks like a comma or the end of a comment is none.
         ("{\n    \"b\": {}, // , }\n    \"a\": {} /* , */\n  }", "{\n    \"b\": {} // , }\n  }"),
         ("{\n    \"b\": {}, /*/ , */\n    \"a\": {} /**/\n  }", "{\n    \"b\": {} /*/ , */\n  }"),
+        ("{\n    \"b\": {} /*/ , */,\n    \"a\": {}\n  }", "{\n    \"b\": {} /*/ , */\n  }"),
     ] {
         assert_eq!(without(before, &["a"]), after, "{before}");
     }
