@@ -63,6 +63,14 @@ async fn v_612_an_idle_worker_that_was_killed_is_replaced() {
     assert_eq!((worker.pid, worker.has_sent_first_message(), worker.status()), (second, true, None));
 }
 
+/// The first worker that is kept for another run wakes it then.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_thread_says_when_it_sleeps_for_long() {
+    let workers = Workers::new(options(1)).unwrap();
+    warm_one(&workers, None);
+    wait_for(|| workers.shared.state.lock().sleeps_long.then_some(()));
+}
+
 /// Until the thread has seen that, no run is given to it. Here no thread looks.
 #[test]
 fn v_612_no_run_is_given_to_an_idle_worker_that_was_killed() {
