@@ -75,7 +75,7 @@ impl KeyringState {
         Self { is_absent: AtomicBool::new(false), does_not_answer: AtomicBool::new(false) }
     }
 
-    pub(super) fn set_does_not_answer(&self) {
+    fn set_does_not_answer(&self) {
         self.does_not_answer.store(true, Ordering::Relaxed);
     }
 }
@@ -238,7 +238,8 @@ impl TokenStore {
     ///
     /// # Errors
     ///
-    /// If the file cannot be removed, or the keyring refuses or does not answer, such as when it is locked: tokens may be left there.
+    /// If the file cannot be removed, or the keyring refuses or does not answer, such as when it is locked: tokens may be
+    /// left there.
     pub(crate) async fn clear(&self) -> Result<(), RmcpError> {
         let removed = self.keyring(|entry| match entry.remove() {
             Ok(()) | Err(keyring::Error::NoEntry) => Ok(()),
