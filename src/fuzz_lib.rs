@@ -88,7 +88,7 @@ pub mod targets {
         ("lines", crate::fuzzing::lines::lines),
         ("client_lines", crate::server::stdio::fuzzing::client_lines),
         ("server_lines", crate::mcp::fuzz_server_lines),
-        ("events", crate::mcp::fuzz_events),
+        ("events", crate::lines::events::fuzzing::events),
         ("challenges", crate::mcp::fuzz_challenges),
         ("config", crate::config::fuzzing::config),
         ("schema", crate::tools::fuzzing::schema),

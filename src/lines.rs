@@ -3,7 +3,7 @@
 //!
 //! tokio-util's `LinesCodec` and rmcp's codec drop a line that is too long and report that there
 //! was one. Here its id is read while it is skipped, so that its request is answered, and what is
-//! skipped has a bound too.
+//! skipped has a bound too. [`events`] are the lines of a response over HTTP.
 
 use std::io;
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::{Notify, mpsc};
 
+pub(crate) mod events;
 mod scan;
 
 pub(crate) use scan::{FoundId, IdScan};

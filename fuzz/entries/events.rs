@@ -1,6 +1,7 @@
 //! Target of server-sent events: the same events, however the stream is cut.
 
-use super::{Event, Parser};
+use super::{Event, EventParser};
+use crate::lines::MAX_LINE;
 
 pub(crate) fn events(data: &[u8]) {
     let whole = read(data, data.len().max(1));
@@ -11,7 +12,7 @@ pub(crate) fn events(data: &[u8]) {
 
 /// The events, the last id and the pause after them.
 fn read(data: &[u8], size: usize) -> (Vec<Event>, Option<String>, Option<std::time::Duration>) {
-    let mut parser = Parser::default();
+    let mut parser = EventParser::new(MAX_LINE);
     let mut found = Vec::new();
     for chunk in data.chunks(size) {
         let mut rest = chunk;

@@ -21,8 +21,5 @@ mod transport;
 pub(crate) use state::{Deadlines, HttpState, LastKind};
 pub(crate) use transport::connect_transport;
 
-#[cfg(fuzzing)]
-pub(crate) use events::fuzzing::events as fuzz_events;
-
 #[cfg(test)]
 mod tests;

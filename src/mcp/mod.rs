@@ -59,8 +59,6 @@ pub use stats::{ServerState, ServerStats};
 #[cfg(fuzzing)]
 pub(crate) use challenge::fuzzing::challenges as fuzz_challenges;
 #[cfg(fuzzing)]
-pub(crate) use http::fuzz_events;
-#[cfg(fuzzing)]
 pub(crate) use stdio::fuzzing::server_lines as fuzz_server_lines;
 
 #[cfg(test)]

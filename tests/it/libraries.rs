@@ -110,7 +110,6 @@ const LIBRARIES: &[(&str, Users)] = &[
         ),
     ),
     ("rustls", Several(&["mcp", "net", "llm/provider"], "as reqwest")),
-    ("genai", One("llm/provider")),
     ("regex", One("llm/filter")),
     ("keyring", One("mcp/oauth")),
     ("backon", One("mcp/backoff")),

@@ -20,9 +20,6 @@ use crate::args::LogFormat;
 use crate::terminal::has_color;
 use crate::writer::Stream;
 
-/// The library of the providers of language models. It logs answers, and errors in which a provider may repeat a key.
-const MODELS: &str = "genai";
-
 /// Whether notes are written as JSON. Set once, before the first note.
 static NOTES_ARE_JSON: AtomicBool = AtomicBool::new(false);
 
@@ -149,12 +146,9 @@ impl Visit for Recorded {
 
 /// Whether the events of this target and level have no secrets, so that `CX_LOG` may enable them.
 fn has_no_secrets(metadata: &Metadata<'_>) -> bool {
-    let is_of = |target: &str| {
-        let rest = metadata.target().strip_prefix(target);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
-    };
-    let is_warning = *metadata.level() <= Level::WARN;
-    !is_of(MODELS) && (is_warning || !is_of(cx::auth::LOG_TARGET_WITH_SECRETS))
+    let rest = metadata.target().strip_prefix(cx::auth::LOG_TARGET_WITH_SECRETS);
+    let is_secret = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("::"));
+    *metadata.level() <= Level::WARN || !is_secret
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use super::connection::{HttpConnection, MAX_RESUMES, pause};
 use super::events::{Events, EventsError};
 use super::failure::RequestFailure;
 use super::sse;
+use crate::lines::events::EventError;
 use crate::mcp::errors::{connect_timeout, unavailable};
 use crate::mcp::patience::Patience;
 use crate::mcp::settings::HttpKind;
@@ -203,10 +204,12 @@ impl HttpConnection {
             let end = match self.read_events(&mut events, Some(id)).await {
                 Ok(()) if !self.inbox.is_pending(id) => return Ok(()),
                 Ok(()) => "the stream ended".to_owned(),
-                Err(EventsError::TooLarge) => {
-                    return Err(RequestFailure::Oversized(EventsError::TooLarge.to_string()));
+                Err(EventsError::Refused(error @ EventError::TooLarge(_))) => {
+                    return Err(RequestFailure::Oversized(error.to_string()));
                 }
-                Err(error @ EventsError::Noise) => return Err(RequestFailure::Unreadable(error.to_string())),
+                Err(EventsError::Refused(error @ EventError::Noise(_))) => {
+                    return Err(RequestFailure::Unreadable(error.to_string()));
+                }
                 Err(EventsError::Broken(cause)) => cause,
             };
             let Some(last_id) = events.last_id().map(str::to_owned).filter(|_| resumes < MAX_RESUMES) else {

@@ -2,6 +2,8 @@
 
 /// What the operator sets: models, prompts, secrets, budgets.
 mod bounds;
+/// What providers send that is no answer, or has no end.
+mod hostile;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};

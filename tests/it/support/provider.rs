@@ -30,6 +30,10 @@ pub(crate) enum Reply {
     Silence,
     /// Answers with a body in a wrong format.
     Garbage,
+    /// Sends these bytes, which are the head and the body of a response, and closes the connection.
+    Raw(Vec<u8>),
+    /// Sends the first text, and then the second one again and again, as long as the other side reads.
+    Endless(&'static str, String),
 }
 
 /// A question that the provider was asked.
@@ -213,6 +217,14 @@ fn serve(
                 "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
                 body.len()
             )
+        }
+        Reply::Raw(bytes) => stream.write_all(&bytes),
+        Reply::Endless(start, piece) => {
+            stream.write_all(start.as_bytes())?;
+            let pieces = piece.repeat((64 << 10) / piece.len());
+            loop {
+                stream.write_all(pieces.as_bytes())?;
+            }
         }
     }
 }

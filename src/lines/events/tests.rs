@@ -10,7 +10,7 @@ fn events(text: &[u8]) -> Vec<(String, String)> {
 }
 
 fn events_in(text: &[u8], size: usize) -> Vec<(String, String)> {
-    let mut parser = Parser::default();
+    let mut parser = EventParser::new(crate::lines::MAX_LINE);
     let mut found = Vec::new();
     for chunk in text.chunks(size) {
         let mut rest = chunk;
@@ -58,7 +58,7 @@ fn ignores_what_the_standard_ignores() {
 #[test]
 fn pauses_and_ids_are_bounded() {
     let read = |text: &str| {
-        let mut parser = Parser::default();
+        let mut parser = EventParser::new(crate::lines::MAX_LINE);
         parser.feed(text.as_bytes()).unwrap();
         (parser.retry, parser.last_id)
     };

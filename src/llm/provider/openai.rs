@@ -1,0 +1,67 @@
+//! The wire format of OpenAI's chat completions, which Mistral and many other services have too:
+//! `POST /v1/chat/completions`.
+
+use serde_json::{Value, json};
+
+use super::conversation::messages_after_system_prompt;
+use super::part::{AnswerPart, count_at, error_in, text_at};
+use crate::llm::model::ModelRequest;
+
+/// The data of the event after the last message.
+pub(crate) const DONE: &str = "[DONE]";
+
+/// How the names of models begin for which the maximum of tokens has its newer name only. Other services know the older
+/// name only.
+const REASONING_MODELS: &[&str] = &["gpt-5", "gpt-6", "o1", "o3", "o4"];
+
+/// The body of a request.
+pub(crate) fn body(model: &str, request: &ModelRequest, is_streamed: bool) -> Value {
+    let mut body = json!({
+        "model": model,
+        "stream": is_streamed,
+        "messages": messages_after_system_prompt(request),
+    });
+    let is_reasoning = REASONING_MODELS.iter().any(|start| model.starts_with(start));
+    let max_tokens = if is_reasoning { "max_completion_tokens" } else { "max_tokens" };
+    body[max_tokens] = request.max_tokens.into();
+    if is_streamed {
+        // Without this a stream does not say how many tokens it took.
+        body["stream_options"] = json!({ "include_usage": true });
+    }
+    body
+}
+
+/// What a whole answer says.
+pub(crate) fn whole(answer: &Value) -> AnswerPart {
+    AnswerPart {
+        // Services on the user's machine often begin with a space.
+        text: content(&answer["choices"][0]["message"]["content"]).trim().to_owned(),
+        model: text_at(answer, "/model"),
+        is_last: true,
+        ..common(answer)
+    }
+}
+
+/// What a message of a streamed answer says. The last one may have no choices, only the number of tokens.
+pub(crate) fn message(message: &Value) -> AnswerPart {
+    AnswerPart { text: content(&message["choices"][0]["delta"]["content"]), ..common(message) }
+}
+
+fn common(answer: &Value) -> AnswerPart {
+    AnswerPart {
+        stop_reason: text_at(answer, "/choices/0/finish_reason"),
+        input_tokens: count_at(answer, "/usage/prompt_tokens"),
+        output_tokens: count_at(answer, "/usage/completion_tokens"),
+        error: error_in(answer),
+        ..AnswerPart::default()
+    }
+}
+
+/// The text of a message's content: a text, or the chunks of Mistral's reasoning models, some of which are thoughts.
+fn content(content: &Value) -> String {
+    if let Some(text) = content.as_str() {
+        return text.to_owned();
+    }
+    let chunks = content.as_array().into_iter().flatten();
+    chunks.filter(|chunk| chunk["type"] == "text").filter_map(|chunk| chunk["text"].as_str()).collect()
+}
