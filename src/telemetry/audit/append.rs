@@ -301,7 +301,7 @@ impl<'a> Locked<'a> {
         private::check_file(&file, &path)?;
         let mut text = String::new();
         file.take(MAX_KEY_BYTES).read_to_string(&mut text)?;
-        let invalid = || io::Error::new(ErrorKind::InvalidData, format!("{} is no key", path.display()));
+        let invalid = || io::Error::new(ErrorKind::InvalidData, format!("{} is not a key", path.display()));
         Signer::parse(&text).map(Some).ok_or_else(invalid)
     }
 

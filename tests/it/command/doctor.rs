@@ -441,7 +441,7 @@ fn clients_that_do_not_start_cx_or_start_another_one() {
     home.doctor(&["--offline"]).has(
         "problem",
         "clients",
-        "/nowhere/cx as cx, which is no program",
+        "/nowhere/cx as cx, which is not a program",
         "correct the `command`",
     );
     home.write(".cursor/mcp.json", "{broken");
