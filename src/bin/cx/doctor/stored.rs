@@ -16,9 +16,6 @@ const CACHES: &str = "caches";
 const STATE: &str = "state";
 const AUDIT: &str = "audit trail";
 
-/// Maximum number of files that are examined in one directory and below it.
-const MAX_FILES: usize = 20_000;
-
 /// Maximum bytes of the newest file of a trail that are checked: a second of work.
 const MAX_VERIFIED_BYTES: u64 = 64 << 20;
 
@@ -119,7 +116,7 @@ impl Contents {
                 if metadata.is_dir() && with_below {
                     open.push(entry.path());
                 }
-                if !metadata.is_file() || contents.files >= MAX_FILES {
+                if !metadata.is_file() {
                     continue;
                 }
                 contents.files += 1;
