@@ -7,7 +7,7 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -127,7 +127,13 @@ impl Appender {
         let name = format!("{day}{}", read::ENDING);
         let mut file = locked.directory.open(&name, OFlags::RDWR | OFlags::CREATE | OFlags::APPEND)?;
         let metadata = private::check_file(&file, &options.directory.join(&name))?;
-        if let Err(error) = file.write_all(&text) {
+        let mut last_byte = *b"\n";
+        if let Some(at) = metadata.len().checked_sub(1) {
+            file.read_exact_at(&mut last_byte, at)?;
+        }
+        // An incomplete line that was not set aside gets an end: otherwise the next line would be a part of it.
+        let missing_end: &[u8] = if last_byte == *b"\n" { b"" } else { b"\n" };
+        if let Err(error) = file.write_all(missing_end).and_then(|()| file.write_all(&text)) {
             // A partially written line is removed.
             let _ = file.set_len(metadata.len());
             self.head = None;
@@ -135,7 +141,7 @@ impl Appender {
         }
         head.file = day;
         head.inode = metadata.ino();
-        head.bytes = metadata.len() + text.len() as u64;
+        head.bytes = metadata.len() + (missing_end.len() + text.len()) as u64;
         if text.capacity() <= MAX_KEPT_TEXT {
             self.text = text;
         }
@@ -241,7 +247,8 @@ impl Appender {
             }
             let (tail, begins) = read::tail(&mut file, metadata.len())?;
             let complete = tail.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
-            if complete < tail.len() {
+            // A line whose beginning was not found stays where it is.
+            if complete < tail.len() && (complete > 0 || begins == 0) {
                 let (begins, bytes) = (begins + complete as u64, tail[complete..].to_vec());
                 incomplete.push(IncompleteLine { day: day.clone(), begins, bytes });
             }
