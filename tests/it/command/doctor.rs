@@ -404,11 +404,13 @@ fn an_audit_trail_that_was_changed_or_cannot_be_written() {
     }
     let well = home.doctor(&["--offline"]);
     well.has("ok", "audit trail", "are as they were written", "");
-    // Older files are not read, so their size does not matter.
-    let older = home.path(".local/state/cx/audit/2020-01-01.jsonl");
-    fs::File::create(&older).unwrap().set_len(65 << 20).unwrap();
-    home.doctor(&["--offline"]).has("ok", "audit trail", "are as they were written", "");
-    fs::remove_file(older).unwrap();
+    // Older files and those of others are not read, so their size does not matter.
+    for name in ["2020-01-01", "notes"] {
+        let other = home.path(&format!(".local/state/cx/audit/{name}.jsonl"));
+        fs::File::create(&other).unwrap().set_len(65 << 20).unwrap();
+        home.doctor(&["--offline"]).has("ok", "audit trail", "are as they were written", "");
+        fs::remove_file(other).unwrap();
+    }
     // A check writes no lines to the audit trail.
     let lines = || {
         let trail = fs::read_dir(home.path(".local/state/cx/audit")).unwrap().flatten();
@@ -419,6 +421,10 @@ fn an_audit_trail_that_was_changed_or_cannot_be_written() {
     let (file, before) = lines();
     home.doctor(&[]);
     assert_eq!(lines().1, before);
+    let later = file.with_file_name("2999-01-01.jsonl");
+    fs::rename(&file, &later).unwrap();
+    home.doctor(&["--offline"]).has("warning", "audit trail", "that of 2999-01-01", "the clock is right");
+    fs::rename(&later, &file).unwrap();
     fs::write(&file, before.replacen("run.started", "run.Started", 1)).unwrap();
     let ill = home.doctor(&["--offline"]);
     ill.has("problem", "audit trail", "is not what was written", "cx audit verify");
