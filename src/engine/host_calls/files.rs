@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::files::{Entry, FileError, FileErrorCode, GuestPath, Kind, Metadata, OpenMode, RunFiles};
+use crate::files::{Entry, EntryKind, FileError, FileErrorCode, GuestPath, Metadata, OpenMode, RunFiles};
 use crate::run::context::ExecutionContext;
 use crate::text::ids::short_random_id;
 use crate::text::{start, visible_preview};
@@ -205,7 +205,7 @@ async fn read_all(files: &RunFiles, result_bytes: usize, path: &GuestPath) -> Re
     const TOO_LARGE: &str = "at most `maxResultBytes` of the limits are read at once";
     let file = files.open(path, OpenMode { read: true, ..OpenMode::default() }).await?;
     let Metadata { kind, size, .. } = file.metadata().await?;
-    if kind == Kind::Directory {
+    if kind == EntryKind::Directory {
         return Err(FileErrorCode::IsDirectory.into());
     }
     let too_large = || FileError::with_hint(FileErrorCode::FileTooLarge, TOO_LARGE);
@@ -246,12 +246,12 @@ fn write_mode(flag: &str) -> Result<OpenMode, FileError> {
     }
 }
 
-fn kind_name(kind: Kind) -> &'static str {
+fn kind_name(kind: EntryKind) -> &'static str {
     match kind {
-        Kind::File => "file",
-        Kind::Directory => "directory",
-        Kind::Link => "link",
-        Kind::Special => "special",
+        EntryKind::File => "file",
+        EntryKind::Directory => "directory",
+        EntryKind::Link => "link",
+        EntryKind::Special => "special",
     }
 }
 
@@ -273,7 +273,7 @@ async fn walk(files: &RunFiles, path: &GuestPath) -> Result<Vec<Entry>, FileErro
             if found.len() == MAX_WALKED || bytes > MAX_WALKED_BYTES {
                 return Err(FileError::with_hint(FileErrorCode::Unsupported, TOO_MANY));
             }
-            if kind == Kind::Directory {
+            if kind == EntryKind::Directory {
                 waiting.push((format!("{below}/"), directory.join(&name)?, depth + 1));
             }
             found.push(Entry { name: below, kind });
@@ -315,7 +315,7 @@ async fn make_all(files: &RunFiles, path: &GuestPath) -> Result<Option<String>, 
 /// `NotDirectory` if there is something else.
 async fn is_directory(files: &RunFiles, path: &GuestPath) -> Result<bool, FileError> {
     match files.metadata(path, true).await {
-        Ok(metadata) if metadata.kind == Kind::Directory => Ok(true),
+        Ok(metadata) if metadata.kind == EntryKind::Directory => Ok(true),
         Ok(_) => Err(FileErrorCode::NotDirectory.into()),
         Err(error) if error.code == FileErrorCode::NoEntry => Ok(false),
         Err(error) => Err(error),
@@ -337,7 +337,7 @@ async fn make_temporary(context: &ExecutionContext, prefix: &str) -> Result<Stri
 
 /// Removes a file, or a directory with everything in it. Links are removed and not followed.
 async fn remove(files: &RunFiles, path: &GuestPath, recursive: bool) -> Result<(), FileError> {
-    if files.metadata(path, false).await?.kind != Kind::Directory {
+    if files.metadata(path, false).await?.kind != EntryKind::Directory {
         return files.remove_file(path).await;
     }
     if !recursive {
@@ -348,7 +348,7 @@ async fn remove(files: &RunFiles, path: &GuestPath, recursive: bool) -> Result<(
     for Entry { name, kind } in entries.iter().rev() {
         let path = path.join(name)?;
         match kind {
-            Kind::Directory => files.remove_directory(&path).await?,
+            EntryKind::Directory => files.remove_directory(&path).await?,
             _ => files.remove_file(&path).await?,
         }
     }
@@ -359,7 +359,7 @@ async fn copy(files: &RunFiles, from: &GuestPath, to: &GuestPath, exclusive: boo
     const SAME: &str = "both paths are the same file";
     let source = files.open(from, OpenMode { read: true, ..OpenMode::default() }).await?;
     let metadata = source.metadata().await?;
-    if metadata.kind == Kind::Directory {
+    if metadata.kind == EntryKind::Directory {
         return Err(FileErrorCode::IsDirectory.into());
     }
     if files.metadata(to, true).await.is_ok_and(|existing| existing.id == metadata.id) {
