@@ -122,19 +122,7 @@ async fn operate(context: &ExecutionContext, call: FileCall) -> Result<Value, Fi
             })
         }
         FileCall::WriteFile { path, data, base64, flag } => {
-            // In a granted directory it waits for earlier operations.
-            let _held = files.budget().hold_waiting(data.len()).ok_or_else(too_much_waits)?;
-            let bytes = if base64 {
-                STANDARD.decode(data).map_err(|_| FileError::from(FileErrorCode::Invalid))?
-            } else {
-                data.into_bytes()
-            };
-            let mode = write_mode(&flag)?;
-            let file = files.open(&resolve(&path)?, mode).await?;
-            if !bytes.is_empty() {
-                file.write(0, bytes).await?;
-            }
-            Ok(Value::Null)
+            write(files, &path, data, base64, &flag).await.map(|()| Value::Null)
         }
         FileCall::ReadDirectory { path, recursive } => {
             let path = resolve(&path)?;
@@ -161,14 +149,7 @@ async fn operate(context: &ExecutionContext, call: FileCall) -> Result<Value, Fi
         FileCall::RemoveDirectory { path } => {
             files.remove_directory(&resolve(&path)?).await.map(|()| Value::Null)
         }
-        FileCall::Stat { path, follow } => {
-            let Metadata { kind, size, modified, id } = files.metadata(&resolve(&path)?, follow).await?;
-            #[expect(clippy::cast_precision_loss, reason = "JavaScript has no other numbers")]
-            let milliseconds = modified as f64 / 1e6;
-            Ok(
-                json!({ "kind": kind_name(kind), "size": size, "mtimeMs": milliseconds, "ino": id.1 & ((1 << 53) - 1) }),
-            )
-        }
+        FileCall::Stat { path, follow } => files.metadata(&resolve(&path)?, follow).await.map(stat_json),
         FileCall::Rename { path, to } => {
             files.rename(&resolve(&path)?, &resolve(&to)?).await.map(|()| Value::Null)
         }
@@ -181,17 +162,48 @@ async fn operate(context: &ExecutionContext, call: FileCall) -> Result<Value, Fi
             files.check_access(&path, write)?;
             Ok(Value::Null)
         }
-        FileCall::Truncate { path, size } => {
-            let mode = OpenMode { write: true, ..OpenMode::default() };
-            let file = files.open(&resolve(&path)?, mode).await?;
-            if !(0.0..=9_007_199_254_740_991.0).contains(&size) {
-                return Err(FileErrorCode::Invalid.into());
-            }
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to fit")]
-            file.set_size(size as u64).await?;
-            Ok(Value::Null)
-        }
+        FileCall::Truncate { path, size } => truncate(files, &path, size).await.map(|()| Value::Null),
     }
+}
+
+/// Writes a file. `data` is Base64 if `is_base64` is set.
+async fn write(
+    files: &RunFiles,
+    path: &str,
+    data: String,
+    is_base64: bool,
+    flag: &str,
+) -> Result<(), FileError> {
+    // In a granted directory it waits for earlier operations.
+    let _held = files.budget().hold_waiting(data.len()).ok_or_else(too_much_waits)?;
+    let bytes = if is_base64 {
+        STANDARD.decode(data).map_err(|_| FileError::from(FileErrorCode::Invalid))?
+    } else {
+        data.into_bytes()
+    };
+    let mode = write_mode(flag)?;
+    let file = files.open(&resolve(path)?, mode).await?;
+    if !bytes.is_empty() {
+        file.write(0, bytes).await?;
+    }
+    Ok(())
+}
+
+fn stat_json(Metadata { kind, size, modified, id }: Metadata) -> Value {
+    #[expect(clippy::cast_precision_loss, reason = "JavaScript has no other numbers")]
+    let milliseconds = modified as f64 / 1e6;
+    json!({ "kind": kind_name(kind), "size": size, "mtimeMs": milliseconds, "ino": id.1 & ((1 << 53) - 1) })
+}
+
+async fn truncate(files: &RunFiles, path: &str, size: f64) -> Result<(), FileError> {
+    let mode = OpenMode { write: true, ..OpenMode::default() };
+    let file = files.open(&resolve(path)?, mode).await?;
+    if !(0.0..=9_007_199_254_740_991.0).contains(&size) {
+        return Err(FileErrorCode::Invalid.into());
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to fit")]
+    let size = size as u64;
+    file.set_size(size).await
 }
 
 fn too_much_waits() -> FileError {

@@ -125,23 +125,8 @@ impl Appender {
             }
         }
         let name = format!("{day}{}", read::ENDING);
-        let mut file = locked.directory.open(&name, OFlags::RDWR | OFlags::CREATE | OFlags::APPEND)?;
-        let metadata = private::check_file(&file, &options.directory.join(&name))?;
-        let mut last_byte = *b"\n";
-        if let Some(at) = metadata.len().checked_sub(1) {
-            file.read_exact_at(&mut last_byte, at)?;
-        }
-        // An incomplete line that was not set aside gets an end: otherwise the next line would be a part of it.
-        let missing_end: &[u8] = if last_byte == *b"\n" { b"" } else { b"\n" };
-        if let Err(error) = file.write_all(missing_end).and_then(|()| file.write_all(&text)) {
-            // A partially written line is removed.
-            let _ = file.set_len(metadata.len());
-            self.head = None;
-            return Err(error);
-        }
+        (head.inode, head.bytes) = locked.append(&name, &text).inspect_err(|_| self.head = None)?;
         head.file = day;
-        head.inode = metadata.ino();
-        head.bytes = metadata.len() + (missing_end.len() + text.len()) as u64;
         if text.capacity() <= MAX_KEPT_TEXT {
             self.text = text;
         }
@@ -318,6 +303,24 @@ impl<'a> Locked<'a> {
             self.directory.names()?.iter().filter_map(|name| read::day(name)).collect();
         days.sort();
         Ok(days)
+    }
+
+    /// Appends lines to the file with this name, all or none. Returns its inode and its size.
+    fn append(&self, name: &str, text: &[u8]) -> io::Result<(u64, u64)> {
+        let mut file = self.directory.open(name, OFlags::RDWR | OFlags::CREATE | OFlags::APPEND)?;
+        let metadata = private::check_file(&file, &self.path.join(name))?;
+        let mut last_byte = *b"\n";
+        if let Some(at) = metadata.len().checked_sub(1) {
+            file.read_exact_at(&mut last_byte, at)?;
+        }
+        // An incomplete line that was not set aside gets an end: otherwise the next line would be a part of it.
+        let missing_end: &[u8] = if last_byte == *b"\n" { b"" } else { b"\n" };
+        if let Err(error) = file.write_all(missing_end).and_then(|()| file.write_all(text)) {
+            // A partially written line is removed.
+            let _ = file.set_len(metadata.len());
+            return Err(error);
+        }
+        Ok((metadata.ino(), metadata.len() + (missing_end.len() + text.len()) as u64))
     }
 
     /// Replaces a small file. Not synced: after a power failure a checkpoint may be missing, not wrong.
