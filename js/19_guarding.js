@@ -55,7 +55,40 @@ export function guardRestored() {
   }
 }
 
-// A replacement must look like the original: same name, same length, no prototype, same attributes.
+function itself(value) {
+  return value;
+}
+
+// What a stand-in replaces, in a private field of the stand-in: no script can see or change it.
+class StandIn extends itself {
+  #original;
+
+  constructor(standIn, original) {
+    super(standIn);
+    this.#original = original;
+  }
+
+  static note(standIn, original) {
+    if (!(#original in standIn)) {
+      new StandIn(standIn, original);
+    }
+  }
+
+  static originalOf(standIn) {
+    return #original in standIn ? standIn.#original : undefined;
+  }
+}
+
+// The function of V8 that this function stands in for; other functions as they are.
+export function originalOf(value) {
+  let found = value;
+  for (let before = found; before !== undefined; before = StandIn.originalOf(found)) {
+    found = before;
+  }
+  return found;
+}
+
+// A replacement must look like the original: same name, same length, no prototype, same attributes, same text.
 export function replace(holder, key, makeStandIn) {
   if (!replacePresent(holder, key, makeStandIn)) {
     guardAfterRestore(() => replacePresent(holder, key, makeStandIn));
@@ -71,6 +104,7 @@ function replacePresent(holder, key, makeStandIn) {
   const standIn = makeStandIn(original);
   ObjectDefineProperty(standIn, "name", { __proto__: null, value: original.name, configurable: true });
   ObjectDefineProperty(standIn, "length", { __proto__: null, value: original.length, configurable: true });
+  StandIn.note(standIn, original);
   descriptor.value = standIn;
   ObjectDefineProperty(holder, key, descriptor);
   return true;

@@ -21,6 +21,7 @@ import {
   MAX_NATIVE_SORT,
   MAX_QUICK_COMPARE,
   noteProxy,
+  originalOf,
   replace,
   steppingIterator,
   steppingProxy,
@@ -468,3 +469,10 @@ for (let index = 0; index < TAKE_ARGUMENTS.length; index++) {
     },
   }).method);
 }
+
+// The text of a stand-in is that of its original: libraries look for `[native code]`.
+replace(FunctionPrototype, "toString", (original) => ({
+  method() {
+    return ReflectApply(original, typeof this === "function" ? originalOf(this) : this, []);
+  },
+}).method);

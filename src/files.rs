@@ -28,7 +28,7 @@ pub(crate) use self::error::{FileError, FileErrorCode};
 pub(crate) use self::granted::{Access, GrantedDirectory};
 #[cfg(all(feature = "process", target_os = "linux"))]
 pub(crate) use self::hosted::HostedFiles;
-pub(crate) use self::metadata::{Entry, Kind, Metadata, OpenMode};
+pub(crate) use self::metadata::{Entry, EntryKind, Metadata, OpenMode};
 pub(crate) use self::path::GuestPath;
 pub(crate) use self::quota::FileQuota;
 pub(crate) use self::space::{FileOptions, NextInScratch, OpenFile, OpenSlot, RunFiles, SCRATCH};

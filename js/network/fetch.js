@@ -366,7 +366,7 @@ function quoted(text) {
 function field(name, value, fileName) {
   const bytes = typeof value === "object" && value !== null ? bytesOf(value) : undefined;
   if (bytes === undefined && fileName !== undefined) {
-    throw new TypeError("expected the bytes of a file as Uint8Array: with a file name the value is no text");
+    throw new TypeError("expected the bytes of a file as Uint8Array: with a file name the value is not text");
   }
   return {
     __proto__: null,

@@ -284,23 +284,23 @@ pub(super) fn rate_limit(fields: &mut Fields<'_, '_>, name: &str) -> Option<Rate
 
 /// The value of `type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum TransportType {
     Stdio,
     Http(HttpKind),
     /// Not stated: the other keys decide.
     Unstated,
 }
 
-fn kind(at: &At<'_>, dialect: Dialect) -> Result<Kind, Finding> {
+fn kind(at: &At<'_>, dialect: Dialect) -> Result<TransportType, Finding> {
     let name = at.string()?;
     Ok(match (name.as_str(), dialect.is_own()) {
-        ("stdio", _) | ("local", false) => Kind::Stdio,
-        ("http", _) | ("remote" | "ws", false) => Kind::Http(HttpKind::Detect),
+        ("stdio", _) | ("local", false) => TransportType::Stdio,
+        ("http", _) | ("remote" | "ws", false) => TransportType::Http(HttpKind::Detect),
         ("streamable-http", _) | ("streamableHttp" | "streamable_http", false) => {
-            Kind::Http(HttpKind::Streamable)
+            TransportType::Http(HttpKind::Streamable)
         }
-        ("sse", _) => Kind::Http(HttpKind::Sse),
-        ("" | "auto" | "custom" | "extension", false) => Kind::Unstated,
+        ("sse", _) => TransportType::Http(HttpKind::Sse),
+        ("" | "auto" | "custom" | "extension", false) => TransportType::Unstated,
         _ => {
             let expected = "`stdio`, `http`, `streamable-http` or `sse`";
             return Err(Finding::unexpected(&at.key, at.node.location, expected, "another word"));
@@ -310,16 +310,16 @@ fn kind(at: &At<'_>, dialect: Dialect) -> Result<Kind, Finding> {
 
 fn target(fields: &mut Fields<'_, '_>, dialect: Dialect) -> Option<Target> {
     let Names { kind: kinds, url, .. } = dialect.names();
-    let kind = fields.read(kinds, |at| self::kind(at, dialect)).unwrap_or(Kind::Unstated);
+    let kind = fields.read(kinds, |at| self::kind(at, dialect)).unwrap_or(TransportType::Unstated);
     match (fields.has(url), kind) {
         (true, _) if fields.has(&["command"]) => {
             fields.unexpected(url, "one of `command` and `url`", "both");
         }
-        (true, Kind::Stdio) => {
+        (true, TransportType::Stdio) => {
             let expected = "an object with the key `command`, as its type says";
             fields.unexpected(&["type"], expected, "an object with `url`");
         }
-        (false, Kind::Http(_)) => {
+        (false, TransportType::Http(_)) => {
             let expected = "an object with the key `url`, as its type says";
             fields.unexpected(&["type"], expected, "an object without it");
         }
@@ -374,10 +374,10 @@ fn stdio(fields: &mut Fields<'_, '_>, dialect: Dialect) -> Option<StdioTarget> {
     Some(StdioTarget { command, args, env, cwd: fields.read(dialect.names().cwd, At::text) })
 }
 
-fn http(fields: &mut Fields<'_, '_>, dialect: Dialect, kind: Kind) -> Option<HttpTarget> {
+fn http(fields: &mut Fields<'_, '_>, dialect: Dialect, kind: TransportType) -> Option<HttpTarget> {
     let names = dialect.names();
     let kind = match (kind, fields.find(names.url)) {
-        (Kind::Http(kind), _) => kind,
+        (TransportType::Http(kind), _) => kind,
         (_, Some(("httpUrl", _))) => HttpKind::Streamable,
         (_, Some(("url", _))) if dialect == Dialect::Gemini => HttpKind::Sse,
         _ => HttpKind::Detect,

@@ -43,8 +43,7 @@ pub(super) fn apply_trusted(
     apply_rules(config, path, file, scope);
 }
 
-/// Applies those settings of a trusted file that do not depend on which servers exist: restrictions of runs, and
-/// locations of files.
+/// Applies those settings of a trusted file that do not depend on which servers exist.
 pub(super) fn apply_rules(config: &mut Config, path: &Path, file: &OwnFile, scope: Scope<'_>) {
     let settings = &file.settings;
     let origin = |config: &mut Config, key: &str| config.add_origin(key, path, file.locate(key));
@@ -104,11 +103,18 @@ pub(super) fn apply_rules(config: &mut Config, path: &Path, file: &OwnFile, scop
         origin(config, "totalMemoryBytes");
         config.total_memory_bytes = settings.total_memory_bytes;
     }
+    apply_locations(config, path, file, scope);
+}
+
+/// Applies the settings of what cx writes and sends beside the results of runs: caches, the audit trail, telemetry.
+fn apply_locations(config: &mut Config, path: &Path, file: &OwnFile, scope: Scope<'_>) {
+    let settings = &file.settings;
+    let origin = |config: &mut Config, key: &str| config.add_origin(key, path, file.locate(key));
     if let Some(enabled) = settings.cache_enabled {
         origin(config, "cache.enabled");
         config.cache_enabled = enabled;
     }
-    audit::apply(config, path, &file.settings, &|key| file.locate(key), scope);
+    audit::apply(config, path, settings, &|key| file.locate(key), scope);
     if let Some(directory) = &settings.cache_directory {
         match directory.expand(Role::Path, scope) {
             Ok(value) => {

@@ -180,3 +180,6 @@ fn describe_script(extension: Extension, path: &Path, bytes: &[u8]) -> Result<Ve
     lines.extend(code_lines(source));
     Ok(lines)
 }
+
+#[cfg(test)]
+mod tests;

@@ -62,7 +62,7 @@ pub(crate) struct Engines {
     python: Arc<OnceCell<Pool<python::Engine>>>,
     /// The same for runs with a limit of fuel, which few programs have.
     python_with_fuel: Arc<OnceCell<Pool<python::Engine>>>,
-    /// Worker processes of each [`Kind`], instead of all of these.
+    /// Worker processes of each [`WorkerKind`], instead of all of these.
     workers: [OnceCell<Pool<processes::Engine>>; 3],
     /// The embedder's own, instead of everything else.
     backend: OnceCell<Pool<BackendEngine>>,
@@ -70,13 +70,13 @@ pub(crate) struct Engines {
 
 /// What the worker processes of one pool execute.
 #[derive(Clone, Copy)]
-enum Kind {
+enum WorkerKind {
     TypeScript,
     Python,
     PythonWithFuel,
 }
 
-impl Kind {
+impl WorkerKind {
     fn new(language: Language, form: CodeForm) -> Self {
         match (language, form) {
             (Language::TypeScript, _) => Self::TypeScript,
@@ -130,7 +130,7 @@ impl Engines {
             return self.start_backend(backend);
         }
         if let Some(program) = &self.options.workers {
-            return self.start_workers(program, Kind::new(language, form)).map(drop);
+            return self.start_workers(program, WorkerKind::new(language, form)).map(drop);
         }
         match language {
             Language::TypeScript => self.start_typescript(),
@@ -151,7 +151,7 @@ impl Engines {
             pool.warm().await;
             return Ok(());
         }
-        if let Some(pool) = self.workers[Kind::new(language, self.options.form) as usize].get() {
+        if let Some(pool) = self.workers[WorkerKind::new(language, self.options.form) as usize].get() {
             pool.warm().await;
             processes::warm(pool, runtime).await;
             return Ok(());
@@ -185,7 +185,9 @@ impl Engines {
             return;
         }
         if let Some(program) = &self.options.workers {
-            if let Err(error) = self.start_workers(program, Kind::new(Language::Python, self.options.form)) {
+            if let Err(error) =
+                self.start_workers(program, WorkerKind::new(Language::Python, self.options.form))
+            {
                 tracing::warn!(%error, "no worker processes for Python");
             }
             return;
@@ -210,7 +212,7 @@ impl Engines {
             return self.start_backend(backend);
         }
         if let Some(program) = &self.options.workers {
-            return self.start_workers(program, Kind::TypeScript).map(drop);
+            return self.start_workers(program, WorkerKind::TypeScript).map(drop);
         }
         require(Language::TypeScript)?;
         let options = &self.options;
@@ -225,13 +227,13 @@ impl Engines {
     }
 
     /// Starts the worker processes of a kind, if they have not been started.
-    fn start_workers(&self, program: &WorkerProgram, kind: Kind) -> Result<(), Error> {
+    fn start_workers(&self, program: &WorkerProgram, kind: WorkerKind) -> Result<(), Error> {
         let options = &self.options;
         let (language, warm) = match kind {
-            Kind::TypeScript => (Language::TypeScript, options.warm),
-            Kind::Python => (Language::Python, options.warm),
+            WorkerKind::TypeScript => (Language::TypeScript, options.warm),
+            WorkerKind::Python => (Language::Python, options.warm),
             // Such runs are rare.
-            Kind::PythonWithFuel => (Language::Python, options.warm.min(1)),
+            WorkerKind::PythonWithFuel => (Language::Python, options.warm.min(1)),
         };
         require(language)?;
         start_pool(&self.workers[kind as usize], "worker processes", warm, options.trim_after, || {
@@ -245,7 +247,7 @@ impl Engines {
             return pool.submit(job);
         }
         let (language, form) = (job.script.language, CodeForm::from(&job.environment.limits.now()));
-        if let Some(pool) = self.workers[Kind::new(language, form) as usize].get() {
+        if let Some(pool) = self.workers[WorkerKind::new(language, form) as usize].get() {
             return pool.submit(job);
         }
         match language {
@@ -335,7 +337,7 @@ mod processes {
 
     use tokio::runtime::Handle;
 
-    use super::{EngineOptions, Kind};
+    use super::{EngineOptions, WorkerKind};
     use crate::engine::pool::Pool;
     use crate::engine::process::WorkerProgram;
     pub(super) use crate::engine::process::processes::Processes as Engine;
@@ -344,15 +346,15 @@ mod processes {
     /// Workers of `program`, of which `warm` are started ahead of time.
     pub(super) fn engine(
         program: &WorkerProgram,
-        kind: Kind,
+        kind: WorkerKind,
         warm: usize,
         options: &EngineOptions,
     ) -> io::Result<Engine> {
         let workers = Workers::new(WorkerOptions {
             program: program.clone(),
             spare: warm,
-            is_python: !matches!(kind, Kind::TypeScript),
-            counts_fuel: matches!(kind, Kind::PythonWithFuel),
+            is_python: !matches!(kind, WorkerKind::TypeScript),
+            counts_fuel: matches!(kind, WorkerKind::PythonWithFuel),
             memory_bytes: options.memory_bytes,
             caches: options.caches.clone(),
         })?;
@@ -377,14 +379,14 @@ mod processes {
 
     use tokio::runtime::Handle;
 
-    use super::{EngineOptions, Kind};
+    use super::{EngineOptions, WorkerKind};
     pub(super) use crate::engine::absent::Absent as Engine;
     use crate::engine::absent::WorkerProgram;
     use crate::engine::pool::Pool;
 
     pub(super) fn engine(
         program: &WorkerProgram,
-        _kind: Kind,
+        _kind: WorkerKind,
         _warm: usize,
         _options: &EngineOptions,
     ) -> io::Result<Engine> {

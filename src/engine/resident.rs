@@ -146,7 +146,8 @@ impl ResidentGuard {
         self.state.lock().idle_bytes = left;
     }
 
-    fn resident_bytes(&self) -> Option<usize> {
+    /// Resident memory of this process in bytes. `None` where there is no `/proc`.
+    pub(crate) fn resident_bytes(&self) -> Option<usize> {
         resident_bytes(self.statm.as_ref()?)
     }
 }

@@ -50,14 +50,14 @@ pub(crate) struct Watched {
     pub(crate) thread: rustix::thread::Pid,
     /// Called once, by the watchdog, when the run's thread is abandoned.
     pub(crate) abandon: Box<dyn Fn(StopReason) + Send + Sync>,
-    pub(crate) progress: Mutex<Progress>,
+    pub(crate) phase: Mutex<RunPhase>,
     /// Whether the watchdog has lowered the thread's priority.
     pub(crate) has_low_priority: AtomicBool,
 }
 
-/// The watchdog's progress with a run.
+/// The phase of a run, as the watchdog sees it.
 #[derive(Default)]
-pub(crate) enum Progress {
+pub(crate) enum RunPhase {
     #[default]
     Running,
     /// The run was asked to stop.
@@ -70,7 +70,7 @@ impl Watched {
     /// Called by the run's thread when it is done. From here on the watchdog ignores the run.
     /// Returns whether the thread has a low priority now, which it cannot raise again.
     pub(crate) fn done(&self) -> bool {
-        *self.progress.lock() = Progress::Ended;
+        *self.phase.lock() = RunPhase::Ended;
         self.has_low_priority.load(Ordering::Relaxed)
     }
 
@@ -88,11 +88,11 @@ impl Watched {
 
     /// Checks the run. Returns whether it must be checked again.
     fn check(&self, now: Instant) -> bool {
-        let mut progress = self.progress.lock();
-        let stopping_since = match *progress {
-            Progress::Running => None,
-            Progress::Stopping { since } => Some(since),
-            Progress::Ended => return false,
+        let mut phase = self.phase.lock();
+        let stopping_since = match *phase {
+            RunPhase::Running => None,
+            RunPhase::Stopping { since } => Some(since),
+            RunPhase::Ended => return false,
         };
         self.context.turn.reclaim(now);
         let limits = self.context.limits();
@@ -121,9 +121,9 @@ impl Watched {
         // A script that waits for a tool is woken only by this.
         self.context.cancel.cancel();
         let since = stopping_since.unwrap_or(now);
-        *progress = Progress::Stopping { since };
+        *phase = RunPhase::Stopping { since };
         if now.duration_since(since) >= GRACE {
-            *progress = Progress::Ended;
+            *phase = RunPhase::Ended;
             self.lower_priority(HUNG_THREAD_NICENESS);
             self.context.turn.abandon();
             self.stop.abandon();

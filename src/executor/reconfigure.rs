@@ -31,7 +31,7 @@ pub struct ConfigChanges {
     /// Whether the rules about tools differ, those of servers aside.
     pub rules: bool,
     /// Whether limits, the bounds of all runs together, the resolution of clocks, the time zone,
-    /// strict mode, the tools that clients see themselves, or the files that wait for trust differ.
+    /// strict mode, the tools that clients see directly, or the files that wait for trust differ.
     pub settings: bool,
 }
 

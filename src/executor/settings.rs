@@ -42,7 +42,7 @@ pub(super) struct Settings {
     /// The time zone of scripts that name none.
     pub(super) time_zone: TimeZone,
     pub(super) untrusted_hint: Option<Arc<str>>,
-    /// Which tools clients of a server see themselves.
+    /// Which tools a server exposes to its clients directly.
     pub(super) direct: Arc<DirectRules>,
     /// Language models.
     pub(super) llm: Arc<LlmSetup>,

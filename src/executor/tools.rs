@@ -131,7 +131,7 @@ impl Executor {
         servers.tools.catalog.python_stubs(|server, tool| servers.tools.policy.permits(server, tool))
     }
 
-    /// Which tools clients of a server see themselves.
+    /// Which tools a server exposes to its clients directly.
     pub(crate) fn direct_rules(&self) -> Arc<DirectRules> {
         Arc::clone(&self.inner.settings.read().direct)
     }
@@ -155,7 +155,7 @@ impl Executor {
     }
 
     /// Asks those servers for their tools whose lists are unknown or out of date, and whose tools
-    /// clients may see themselves. Waits for each as long as a search does; requests that take
+    /// may be exposed to clients directly. Waits for each as long as a search does; requests that take
     /// longer continue. With `with_interfaces`, servers that are running are asked too: only their
     /// tools say whether they have an interface.
     pub(crate) async fn list_direct_tools(&self, with_interfaces: bool) {

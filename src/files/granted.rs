@@ -17,7 +17,7 @@ use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use super::error::{FileError, FileErrorCode};
-use super::metadata::{Entry, Kind, Metadata, OpenMode};
+use super::metadata::{Entry, EntryKind, Metadata, OpenMode};
 use super::path::GuestPath;
 use super::quota::QuotaUse;
 use crate::durations::nanoseconds;
@@ -98,7 +98,7 @@ impl Mount {
                     "a directory with more than 100,000 entries is not listed",
                 ));
             }
-            let kind = entry.file_type().map_or(Kind::Special, kind);
+            let kind = entry.file_type().map_or(EntryKind::Special, kind);
             entries.push(Entry { name: entry.file_name().to_string_lossy().into_owned(), kind });
         }
         entries.sort_unstable_by(|one, other| one.name.cmp(&other.name));
@@ -178,9 +178,9 @@ impl Mount {
         // The file that was opened may not be the one that was checked.
         let metadata = file.metadata()?;
         let opened = match () {
-            () if metadata.is_file() => Kind::File,
-            () if metadata.is_dir() => Kind::Directory,
-            () => Kind::Special,
+            () if metadata.is_file() => EntryKind::File,
+            () if metadata.is_dir() => EntryKind::Directory,
+            () => EntryKind::Special,
         };
         check_kind(opened, mode)?;
         check_file_system(&file)?;
@@ -209,12 +209,12 @@ fn options(mode: OpenMode) -> OpenOptions {
     options
 }
 
-fn check_kind(kind: Kind, mode: OpenMode) -> Result<(), FileError> {
+fn check_kind(kind: EntryKind, mode: OpenMode) -> Result<(), FileError> {
     match kind {
-        Kind::File => Ok(()),
-        Kind::Directory if mode.write || mode.append => Err(FileErrorCode::IsDirectory.into()),
-        Kind::Directory => Ok(()),
-        Kind::Link | Kind::Special => Err(FileError::with_hint(FileErrorCode::Access, SPECIAL)),
+        EntryKind::File => Ok(()),
+        EntryKind::Directory if mode.write || mode.append => Err(FileErrorCode::IsDirectory.into()),
+        EntryKind::Directory => Ok(()),
+        EntryKind::Link | EntryKind::Special => Err(FileError::with_hint(FileErrorCode::Access, SPECIAL)),
     }
 }
 
@@ -280,12 +280,12 @@ fn of_system(metadata: &cap_std::fs::Metadata) -> Metadata {
     }
 }
 
-fn kind(kind: cap_std::fs::FileType) -> Kind {
+fn kind(kind: cap_std::fs::FileType) -> EntryKind {
     match () {
-        () if kind.is_file() => Kind::File,
-        () if kind.is_dir() => Kind::Directory,
-        () if kind.is_symlink() => Kind::Link,
-        () => Kind::Special,
+        () if kind.is_file() => EntryKind::File,
+        () if kind.is_dir() => EntryKind::Directory,
+        () if kind.is_symlink() => EntryKind::Link,
+        () => EntryKind::Special,
     }
 }
 

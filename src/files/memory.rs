@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use super::budget::MemoryBudget;
 use super::clock::Clock;
 use super::error::{FileError, FileErrorCode};
-use super::metadata::{Entry, Kind, Metadata};
+use super::metadata::{Entry, EntryKind, Metadata};
 
 /// Bytes that are counted for a file or directory in addition to its name and content: the node, its entry
 /// in its directory, and what allocators add.
@@ -72,9 +72,12 @@ impl MemoryTree {
         let id = self.find(names)?;
         match self.node(id)? {
             Node::File(file) => Ok(file.metadata()),
-            Node::Directory(directory) => {
-                Ok(Metadata { kind: Kind::Directory, size: 0, modified: directory.modified, id: (1, id) })
-            }
+            Node::Directory(directory) => Ok(Metadata {
+                kind: EntryKind::Directory,
+                size: 0,
+                modified: directory.modified,
+                id: (1, id),
+            }),
         }
     }
 
@@ -226,10 +229,10 @@ impl MemoryTree {
         }
     }
 
-    fn kind(&self, id: u64) -> Kind {
+    fn kind(&self, id: u64) -> EntryKind {
         match self.nodes.get(&id) {
-            Some(Node::Directory(_)) => Kind::Directory,
-            _ => Kind::File,
+            Some(Node::Directory(_)) => EntryKind::Directory,
+            _ => EntryKind::File,
         }
     }
 
@@ -282,7 +285,7 @@ impl MemoryFile {
     pub(super) fn metadata(&self) -> Metadata {
         let content = self.content.lock();
         let size = content.bytes.len() as u64;
-        Metadata { kind: Kind::File, size, modified: content.modified, id: (1, self.id) }
+        Metadata { kind: EntryKind::File, size, modified: content.modified, id: (1, self.id) }
     }
 
     /// At most `length` bytes from `offset` on. None at the end of the file.

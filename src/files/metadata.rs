@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a path is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Kind {
+pub(crate) enum EntryKind {
     File,
     Directory,
     /// A symbolic link in a granted directory.
@@ -16,7 +16,7 @@ pub(crate) enum Kind {
 /// The metadata of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Metadata {
-    pub(crate) kind: Kind,
+    pub(crate) kind: EntryKind,
     pub(crate) size: u64,
     /// Nanoseconds since 1970.
     pub(crate) modified: u64,
@@ -41,5 +41,5 @@ pub(crate) struct OpenMode {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) name: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: EntryKind,
 }

@@ -14,7 +14,7 @@ use super::elsewhere::{Elsewhere, FileHost};
 use super::error::{FileError, FileErrorCode};
 use super::granted::{Access, GrantedDirectory, Mount};
 use super::memory::{MemoryFile, MemoryTree};
-use super::metadata::{Entry, Kind, Metadata, OpenMode};
+use super::metadata::{Entry, EntryKind, Metadata, OpenMode};
 use super::operations::{GrantedDirectories, GrantedFile, System};
 use super::path::GuestPath;
 use super::quota::{FileQuotaNow, QuotaUse};
@@ -222,10 +222,12 @@ impl RunFiles {
     pub(crate) async fn metadata(&self, path: &GuestPath, follow: bool) -> Result<Metadata, FileError> {
         let metadata = match self.resolve(path, Need::Know)? {
             ResolvedPath::Scratch => self.scratch.lock().metadata(&path.names()[1..])?,
-            ResolvedPath::Above => Metadata { kind: Kind::Directory, size: 0, modified: 0, id: above(path) },
+            ResolvedPath::Above => {
+                Metadata { kind: EntryKind::Directory, size: 0, modified: 0, id: above(path) }
+            }
             ResolvedPath::Granted(mount) => self.granted.metadata(mount, path, follow).await?,
         };
-        if path.must_be_directory && !matches!(metadata.kind, Kind::Directory | Kind::Link) {
+        if path.must_be_directory && !matches!(metadata.kind, EntryKind::Directory | EntryKind::Link) {
             return Err(FileErrorCode::NotDirectory.into());
         }
         Ok(metadata)
@@ -266,7 +268,7 @@ impl RunFiles {
         names.extend(path.names().is_empty().then_some(SCRATCH_NAME));
         names.sort_unstable();
         names.dedup();
-        let entry = |name: &str| Entry { name: name.to_owned(), kind: Kind::Directory };
+        let entry = |name: &str| Entry { name: name.to_owned(), kind: EntryKind::Directory };
         names.into_iter().map(entry).collect()
     }
 
@@ -304,7 +306,7 @@ impl RunFiles {
             (ResolvedPath::Scratch, ResolvedPath::Scratch) => {
                 let mut scratch = self.scratch.lock();
                 let must_be_directory = from.must_be_directory || to.must_be_directory;
-                if must_be_directory && scratch.metadata(&from.names()[1..])?.kind != Kind::Directory {
+                if must_be_directory && scratch.metadata(&from.names()[1..])?.kind != EntryKind::Directory {
                     return Err(FileErrorCode::NotDirectory.into());
                 }
                 scratch.rename(&from.names()[1..], &to.names()[1..])

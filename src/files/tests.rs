@@ -190,7 +190,7 @@ async fn no_link_leaves_a_granted_directory() {
     assert_eq!(read(&files, granted.join("loop")).await, Err("ELOOP"));
     assert_eq!(read(&files, granted.join("fine")).await.unwrap(), "mine");
     assert_eq!(read(&files, granted.join("directory/../inner/mine")).await.unwrap(), "mine");
-    assert_eq!(files.metadata(&path(granted.join("absolute")), false).await.unwrap().kind, Kind::Link);
+    assert_eq!(files.metadata(&path(granted.join("absolute")), false).await.unwrap().kind, EntryKind::Link);
     // Removing a link removes the link.
     files.remove_file(&path(granted.join("absolute"))).await.unwrap();
     assert_eq!(fs::read_to_string(place.path().join("secret")).unwrap(), "secret");

@@ -59,10 +59,10 @@ fn texts(request: &ModelRequest) -> impl Iterator<Item = &str> {
 fn by_kinds(text: &str) -> u64 {
     let mut tokens: u64 = 0;
     let mut run: u64 = 0;
-    let mut last = Kind::Space;
+    let mut last = CharacterClass::Space;
     for character in text.chars() {
-        let kind = Kind::from_character(character);
-        if kind != last || matches!(kind, Kind::Mark | Kind::Other) {
+        let kind = CharacterClass::from_character(character);
+        if kind != last || matches!(kind, CharacterClass::Mark | CharacterClass::Other) {
             tokens += last.tokens(run);
             run = 0;
             last = kind;
@@ -74,7 +74,7 @@ fn by_kinds(text: &str) -> u64 {
 
 /// The kinds of characters that tokenizers tell apart.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CharacterClass {
     Lower,
     Upper,
     Digit,
@@ -83,7 +83,7 @@ enum Kind {
     Other,
 }
 
-impl Kind {
+impl CharacterClass {
     fn from_character(character: char) -> Self {
         match character {
             'a'..='z' => Self::Lower,

@@ -115,7 +115,7 @@ impl SkillFiles {
                             Ok(read) => listed.check(requested, read, &mut compared),
                             // A script could still read an entry that has two texts, or a number as its address.
                             Err(_) if listed.has(requested) => {
-                                Err(format!("`{requested}` has contents that are no file"))
+                                Err(format!("`{requested}` has contents that are not a file"))
                             }
                             Err(_) => Ok(()),
                         };

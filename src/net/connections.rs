@@ -273,8 +273,8 @@ impl Connections {
             .collect();
         if may.is_empty() {
             return Err(denied(format!(
-                "`{}` leads to {first}, which is no address of the internet: a person has to grant that address too, \
-                 with `--allow-net {}`",
+                "`{}` leads to {first}, which is not an address of the internet: a person has to grant that address \
+                 too, with `--allow-net {}`",
                 origin.host,
                 bracketed(first)
             )));

@@ -128,7 +128,7 @@ impl HttpRequest {
         if location.len() > MAX_URL_BYTES {
             return Err(bad("its target is too long"));
         }
-        let target = self.url.join(&location).map_err(|_| bad("its target is no address"))?;
+        let target = self.url.join(&location).map_err(|_| bad("its target is not an address"))?;
         let mut next = Self { url: checked(target)?, ..self.clone() };
         let is_post = self.method == Method::POST;
         let becomes_get = match head.status {

@@ -102,7 +102,7 @@ impl ExecutionContext {
         loop {
             let answer = self.call_model(&candidates, &request, may_shrink).await?;
             let problem = match extraction::find_json(&answer) {
-                None => "it is no JSON".to_owned(),
+                None => "it is not JSON".to_owned(),
                 Some(value) => match check.problem(&value) {
                     None => return Ok(value),
                     Some(problem) => problem,

@@ -67,7 +67,7 @@ impl ExecuteResult {
                 Ok(value) => return Ok(value),
                 Err(error) => {
                     let wanted = std::any::type_name::<T>();
-                    let message = format!("the value is no `{wanted}`: {error}");
+                    let message = format!("the value is not a `{wanted}`: {error}");
                     ScriptError::new(ErrorCode::RuntimeError, message)
                 }
             },

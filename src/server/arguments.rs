@@ -186,11 +186,26 @@ impl RunArguments {
             },
             (RunParameter::DryRun, Value::Bool(is_dry_run)) => self.is_dry_run = is_dry_run,
             (RunParameter::DryRun, other) => return wrong(&other),
+            (
+                RunParameter::EnableSampling
+                | RunParameter::MaxSamplingRounds
+                | RunParameter::MaxSamplingTokens
+                | RunParameter::SamplingSystemPrompt
+                | RunParameter::AllowedSamplingModels,
+                value,
+            ) => self.set_sampling(parameter, value)?,
+        }
+        Ok(())
+    }
+
+    /// Sets a parameter about language models.
+    fn set_sampling(&mut self, parameter: RunParameter, value: Value) -> Result<(), ArgumentProblem> {
+        let wrong = |value: &Value| Err(ArgumentProblem::wrong_value(parameter, value));
+        match (parameter, value) {
             // Strict modes fill in `false`, so it counts as not given.
             (RunParameter::EnableSampling, Value::Bool(enabled)) => {
                 self.sampling.enabled = enabled.then_some(true);
             }
-            (RunParameter::EnableSampling, other) => return wrong(&other),
             (RunParameter::MaxSamplingRounds, value) => match whole(&value) {
                 // Zero means the default: models in strict mode fill in a number for every
                 // parameter.
@@ -208,13 +223,12 @@ impl RunArguments {
             (RunParameter::SamplingSystemPrompt, Value::String(prompt)) => {
                 self.sampling.system_prompt = Some(prompt).filter(|prompt| !prompt.is_empty());
             }
-            (RunParameter::SamplingSystemPrompt, other) => return wrong(&other),
             (RunParameter::AllowedSamplingModels, Value::Array(items)) => {
                 // Unlike for `allowedTools`, an empty list counts as not given: strict modes fill it in.
                 self.sampling.allowed_models =
                     Some(texts(parameter, items)?).filter(|models| !models.is_empty());
             }
-            (RunParameter::AllowedSamplingModels, other) => return wrong(&other),
+            (_, other) => return wrong(&other),
         }
         Ok(())
     }

@@ -58,7 +58,7 @@ pub(crate) fn definition(tool: &ResolvedTool, name: String) -> Result<Tool, Stri
     let definition = tool.definition();
     let input = object_schema(definition.input_schema.text())?;
     if tool.argument_check().is_none() {
-        return Err("its `inputSchema` is no JSON Schema, or too complex to be checked".to_owned());
+        return Err("its `inputSchema` is not a JSON Schema, or too complex to be checked".to_owned());
     }
     let mut shown = Tool::new(
         name,
@@ -91,7 +91,7 @@ fn object_schema(text: &str) -> Result<JsonObject, String> {
         return Err(format!("a schema has {} bytes, at most {MAX_SCHEMA_BYTES} are shown", text.len()));
     }
     let Ok(Value::Object(mut schema)) = serde_json::from_str::<Value>(text) else {
-        return Err("a schema is no object".to_owned());
+        return Err("a schema is not an object".to_owned());
     };
     if schema.values().any(|value| !is_shallow(value, MAX_SCHEMA_DEPTH)) {
         return Err(format!("a schema has more than {MAX_SCHEMA_DEPTH} levels"));
@@ -109,20 +109,20 @@ fn object_schema(text: &str) -> Result<JsonObject, String> {
                     Value::Object(_) => {}
                     // The schema allows anything. Clients know only the empty object for that.
                     Value::Bool(true) => *property = Value::Object(JsonObject::new()),
-                    _ => return Err("a property's schema is no object".to_owned()),
+                    _ => return Err("a property's schema is not an object".to_owned()),
                 }
             }
         }
-        Some(_) => return Err("`properties` is no object".to_owned()),
+        Some(_) => return Err("`properties` is not an object".to_owned()),
     }
     let is_list_of_names =
         |value: &Value| value.as_array().is_some_and(|names| names.iter().all(Value::is_string));
     if schema.get("required").is_some_and(|required| !is_list_of_names(required)) {
-        return Err("`required` is no list of names".to_owned());
+        return Err("`required` is not a list of names".to_owned());
     }
     let is_draft = |value: &Value| value.as_str().is_some_and(|text| text.contains("json-schema.org/"));
     if schema.get("$schema").is_some_and(|draft| !is_draft(draft)) {
-        return Err("`$schema` is no draft of JSON Schema".to_owned());
+        return Err("`$schema` is not a draft of JSON Schema".to_owned());
     }
     Ok(schema)
 }

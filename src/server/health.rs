@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use serde_json::{Map, Value, json};
 
 use super::shared::Shared;
-use crate::engine::engines;
+use crate::engine::{engines, resident};
 use crate::executor::Executor;
 #[cfg(feature = "mcp")]
 use crate::mcp::{ServerState, ServerStats};
@@ -62,7 +62,7 @@ pub(crate) fn report(shared: &Shared) -> Value {
         "engines": engines,
         "isolation": executor.isolation(),
     });
-    if let Some(bytes) = resident_bytes() {
+    if let Some(bytes) = resident::guard().resident_bytes() {
         report["residentBytes"] = bytes.into();
     }
     report["servers"] = servers.into();
@@ -188,12 +188,4 @@ fn server_report(server: &ServerStats) -> Value {
         }
     }
     report
-}
-
-/// Resident memory of the process in bytes. `None` where the system does not report it in `/proc`.
-pub(crate) fn resident_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kilobytes * 1024)
 }

@@ -16,7 +16,7 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Interval at which the number of hung workers is checked during that time.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// Why a call is refused when the server is about to end.
+/// Why a call is refused when the server is about to end. It is logged too, once.
 pub(crate) const SERVER_ENDS: &str =
     "the server is about to end: too many threads run scripts that cannot be stopped";
 
@@ -51,6 +51,7 @@ impl HungWorkers {
                     return workers.is_watched.store(false, Ordering::Relaxed);
                 }
                 if Instant::now() >= until {
+                    tracing::error!("{SERVER_ENDS}");
                     return workers.server_must_end.cancel();
                 }
             }

@@ -3,10 +3,9 @@
 
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge};
 
-use super::health::resident_bytes;
 use super::shared::Shared;
 use crate::conventions;
-use crate::engine::engines;
+use crate::engine::{engines, resident};
 #[cfg(feature = "mcp")]
 use crate::executor::Executor;
 #[cfg(feature = "mcp")]
@@ -151,7 +150,7 @@ pub(crate) fn sample(shared: &Shared, sessions: usize, connections: usize) {
     gauge!("cx_http_sessions").set(count(sessions));
     gauge!("cx_http_connections").set(count(connections));
     gauge!("cx_uptime_seconds").set(shared.started.elapsed().as_secs_f64());
-    if let Some(bytes) = resident_bytes() {
+    if let Some(bytes) = resident::guard().resident_bytes() {
         #[expect(clippy::cast_precision_loss, reason = "exact up to 8 PB")]
         gauge!("process_resident_memory_bytes").set(bytes as f64);
     }

@@ -60,7 +60,6 @@ where
         () = gone.cancelled() => ShutdownReason::ClientGone,
         () = stop.cancelled() => ShutdownReason::Stopped,
         () = shared.hung_workers.end_of_server() => {
-            tracing::error!("too many threads run scripts that cannot be stopped; the server ends");
             tokio::select! {
                 () = calls.wait_until_empty(MAX_DRAIN) => {}
                 // The client is gone, so no answers will be read.

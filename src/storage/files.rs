@@ -239,6 +239,12 @@ fn damaged<T>(name: &str) -> Option<T> {
     None
 }
 
+/// The name of the document about something that another program has named, such as a server.
+pub(crate) fn hashed_name(prefix: &str, name: &str) -> String {
+    // Half of a SHA-256 is enough to distinguish what one user has.
+    format!("{prefix}{}", &sha256(name.as_bytes())[..32])
+}
+
 /// SHA-256 in hexadecimal.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
     // Not `hex::encode`, which collects characters and took a noticeable part of the audit writer's time in a profile.

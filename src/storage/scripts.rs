@@ -169,7 +169,7 @@ impl ScriptFolder {
             return Err("it is a link, and links are not followed: put the file here".to_owned());
         }
         if !metadata.is_file() {
-            return Err("it is no file".to_owned());
+            return Err("it is not a file".to_owned());
         }
         if metadata.len() > MAX_SCRIPT_BYTES {
             return Err(format!("it has {} bytes, a script at most {MAX_SCRIPT_BYTES}", metadata.len()));
@@ -268,7 +268,7 @@ impl ScriptFolder {
 
 fn read_bounded(file: File) -> io::Result<String> {
     if !file.metadata()?.is_file() {
-        return Err(other("it is no file"));
+        return Err(other("it is not a file"));
     }
     let mut bytes = Vec::new();
     file.take(MAX_SCRIPT_BYTES + 1).read_to_end(&mut bytes)?;

@@ -357,8 +357,7 @@ fn canonical(value: &Value) -> String {
 const PREFIX: &str = "pins-";
 
 fn file_name(server: &str) -> String {
-    let hash = files::sha256(server.as_bytes());
-    format!("{PREFIX}{}", &hash[..32])
+    files::hashed_name(PREFIX, server)
 }
 
 #[cfg(test)]

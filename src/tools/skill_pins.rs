@@ -180,8 +180,7 @@ impl ServerSkills {
 }
 
 fn file_name(server: &str) -> String {
-    let hash = files::sha256(server.as_bytes());
-    format!("{PREFIX}{}", &hash[..32])
+    files::hashed_name(PREFIX, server)
 }
 
 #[cfg(test)]

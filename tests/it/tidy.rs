@@ -111,7 +111,6 @@ fn the_system_is_used_by_few_modules() {
                 "src/machine.rs",
                 // The names in a directory.
                 "src/telemetry/audit/read.rs",
-                "src/server/health.rs",
                 "src/bin/cx",
                 CONFORMANCE,
             ],

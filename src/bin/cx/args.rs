@@ -81,7 +81,8 @@ pub(crate) enum Command {
     /// Run a TypeScript, JavaScript or Python file, or a saved script by its name
     ///
     /// The script's output is printed to stdout as it is produced, warnings and errors to stderr.
-    /// The returned value is printed last on stdout, as JSON.
+    /// The returned value is printed last on stdout, as JSON. With --timeout, cx also waits no longer
+    /// than that for the reader of stdout.
     ///
     /// Exit status: 0 success, 1 the script failed, 2 usage or configuration error, 3 a limit was
     /// exceeded or stdout was not read in time, 4 stdout could not be written, 130 interrupted, 141

@@ -310,8 +310,11 @@ fn log_record(line: &AuditLine, fields: &Map<String, Value>) -> Value {
     let attribute = |(name, value): (&String, &Value)| {
         let value = match value {
             Value::Bool(value) => json!({ "boolValue": value }),
-            // In the JSON of protocol buffers, 64-bit integers are strings.
-            Value::Number(number) => json!({ "intValue": number.to_string() }),
+            // In the JSON of protocol buffers, 64-bit integers are strings, and doubles are numbers.
+            Value::Number(number) => match number.as_i64() {
+                Some(integer) => json!({ "intValue": integer.to_string() }),
+                None => json!({ "doubleValue": number.as_f64() }),
+            },
             Value::String(text) => json!({ "stringValue": text }),
             other => json!({ "stringValue": other.to_string() }),
         };
@@ -347,7 +350,26 @@ fn log_request(records: Vec<Value>) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::csv_cell;
+    use super::*;
+
+    #[test]
+    fn numbers_of_log_records_have_the_types_of_otlp() {
+        let text = r#"{"a":-1,"b":1.5,"c":18446744073709551615,"d":9223372036854775807}"#;
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("2026-01-01.jsonl"), format!("{text}\n")).unwrap();
+        let line = AuditReader::new(directory.path()).next_line(false).unwrap().unwrap();
+        let record = log_record(&line, line.fields.as_ref().unwrap());
+        let values = record["attributes"].as_array().unwrap().iter();
+        assert_eq!(
+            values.map(|attribute| &attribute["value"]).collect::<Vec<_>>(),
+            [
+                &json!({ "intValue": "-1" }),
+                &json!({ "doubleValue": 1.5 }),
+                &json!({ "doubleValue": 18_446_744_073_709_551_616_f64 }),
+                &json!({ "intValue": "9223372036854775807" }),
+            ]
+        );
+    }
 
     /// Threat 728.
     #[test]

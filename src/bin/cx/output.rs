@@ -176,7 +176,7 @@ fn emitted_text(block: &Json) -> String {
     /// What the text of a block needs. Read alone: what else is in the block may be of any type.
     #[derive(Default, Deserialize)]
     #[serde(default)]
-    struct Kind {
+    struct BlockText {
         r#type: Option<String>,
         text: Option<String>,
     }
@@ -191,7 +191,7 @@ fn emitted_text(block: &Json) -> String {
         mime_type: Option<String>,
         resource: Option<Box<Self>>,
     }
-    let Kind { r#type, text } = block.deserialize().unwrap_or_default();
+    let BlockText { r#type, text } = block.deserialize().unwrap_or_default();
     if let Some(text) = text {
         return text;
     }

@@ -305,7 +305,7 @@ fn open_page(
 ) -> anyhow::Result<ExitStatus> {
     let is_id = !id.is_empty() && id.len() <= 64 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
     if !is_id {
-        bail!("`{}` is no id of a run; `cx runs list` lists them", one_line(id));
+        bail!("`{}` is not an id of a run; `cx runs list` lists them", one_line(id));
     }
     let directories = setup::directories()?;
     let running = running::list(&directories.state).unwrap_or_default();

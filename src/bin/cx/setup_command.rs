@@ -64,7 +64,7 @@ fn set_up(arguments: &SetupArguments) -> anyhow::Result<ExitStatus> {
     }
     let asks = asks(arguments);
     if asks && !io::stdin().is_terminal() {
-        bail!("stdin is no terminal: --yes makes the changes without a question, --dry-run shows them");
+        bail!("stdin is not a terminal: --yes makes the changes without a question, --dry-run shows them");
     }
     if asks && !terminal::moves_cursor() {
         bail!(

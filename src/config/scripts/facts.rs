@@ -54,7 +54,7 @@ pub(super) struct Facts {
 /// A description of what is wrong with it.
 pub(super) fn facts(name: &str, extension: Extension, source: &str) -> Result<Facts, String> {
     if RESERVED.contains(&name) {
-        return Err(format!("`{name}` is no name for a script: it means something else on `scripts`"));
+        return Err(format!("`{name}` is not a name for a script: it means something else on `scripts`"));
     }
     let FrontMatter { name: said, description, input, .. } = front_matter::read(source, extension)?;
     if let Some(said) = said

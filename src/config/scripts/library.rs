@@ -393,7 +393,7 @@ fn compose(request: &SaveRequest, extension: Extension) -> Result<String, Script
     let invalid = |problem: String| ScriptsError::Invalid(problem);
     if !scripts::is_name(name) {
         return Err(invalid(format!(
-            "`{}` is no name for a script: expected 1 to {} of `a-z`, `0-9`, `_` and `-`, the first a \
+            "`{}` is not a name for a script: expected 1 to {} of `a-z`, `0-9`, `_` and `-`, the first a \
                 letter or a digit",
             crate::text::one_line(&crate::text::preview(name, scripts::MAX_NAME)),
             scripts::MAX_NAME

@@ -227,7 +227,7 @@ fn cf_181_a_workspace_switches_questions_of_servers_off_and_not_on() {
 }
 
 #[test]
-fn cf_181_a_workspace_does_not_decide_what_clients_see_themselves() {
+fn cf_181_a_workspace_does_not_decide_what_clients_see_directly() {
     let user = r#"{"direct": ["a.*"], "mode": "auto", "interfaces": false}"#;
     let place = Place::new().file("home/.config/cx/config.json", user);
     let widened = r#"{"direct": ["b.*"], "mode": "direct", "interfaces": true}"#;

@@ -175,7 +175,7 @@ fn value<T: DeserializeOwned>(answer: &str) -> Result<T, BackendFileError> {
 /// The bytes that an answer has.
 pub(super) fn bytes(answered: GuestBytes) -> Result<Vec<u8>, ToolError> {
     answered.into_bytes().map_err(|error| {
-        let message = format!("the answer of the host has bytes that are no base64: {error}");
+        let message = format!("the answer of the host has bytes that are not base64: {error}");
         ToolError::new(ToolErrorCode::UpstreamProtocol, message)
     })
 }

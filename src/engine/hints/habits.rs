@@ -16,7 +16,7 @@ pub(super) const SERIALIZABLE: &str = "return the value as it is, for dates, set
     become JSON; or `json.dumps(value, default=str)`";
 
 pub(super) const LITERAL: &str =
-    "the text is no JSON; if Python has written it, as `{'a': None}`, use `ast.literal_eval(text)`";
+    "the text is not JSON; if Python has written it, as `{'a': None}`, use `ast.literal_eval(text)`";
 
 pub(super) const STATE: &str =
     "`await state.set(key, value)` stores a value, and `await state.get(key)` reads it";

@@ -8,7 +8,7 @@ pub(super) const FOR_AWAIT: &str =
     "an asynchronous generator is read with `for await (const x of …)` or `await Array.fromAsync(…)`";
 
 pub(super) const FOR_OF: &str =
-    "the result of a call is awaited once, and is no stream: `for (const x of await …)`";
+    "the result of a call is awaited once, and is not a stream: `for (const x of await …)`";
 
 pub(super) const THIS: &str =
     "`this` is undefined in a method that is passed on as a function: write `(x) => object.method(x)`";

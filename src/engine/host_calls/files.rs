@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::files::{Entry, FileError, FileErrorCode, GuestPath, Kind, Metadata, OpenMode, RunFiles};
+use crate::files::{Entry, EntryKind, FileError, FileErrorCode, GuestPath, Metadata, OpenMode, RunFiles};
 use crate::run::context::ExecutionContext;
 use crate::text::ids::short_random_id;
 use crate::text::{start, visible_preview};
@@ -122,19 +122,7 @@ async fn operate(context: &ExecutionContext, call: FileCall) -> Result<Value, Fi
             })
         }
         FileCall::WriteFile { path, data, base64, flag } => {
-            // In a granted directory it waits for earlier operations.
-            let _held = files.budget().hold_waiting(data.len()).ok_or_else(too_much_waits)?;
-            let bytes = if base64 {
-                STANDARD.decode(data).map_err(|_| FileError::from(FileErrorCode::Invalid))?
-            } else {
-                data.into_bytes()
-            };
-            let mode = write_mode(&flag)?;
-            let file = files.open(&resolve(&path)?, mode).await?;
-            if !bytes.is_empty() {
-                file.write(0, bytes).await?;
-            }
-            Ok(Value::Null)
+            write(files, &path, data, base64, &flag).await.map(|()| Value::Null)
         }
         FileCall::ReadDirectory { path, recursive } => {
             let path = resolve(&path)?;
@@ -161,14 +149,7 @@ async fn operate(context: &ExecutionContext, call: FileCall) -> Result<Value, Fi
         FileCall::RemoveDirectory { path } => {
             files.remove_directory(&resolve(&path)?).await.map(|()| Value::Null)
         }
-        FileCall::Stat { path, follow } => {
-            let Metadata { kind, size, modified, id } = files.metadata(&resolve(&path)?, follow).await?;
-            #[expect(clippy::cast_precision_loss, reason = "JavaScript has no other numbers")]
-            let milliseconds = modified as f64 / 1e6;
-            Ok(
-                json!({ "kind": kind_name(kind), "size": size, "mtimeMs": milliseconds, "ino": id.1 & ((1 << 53) - 1) }),
-            )
-        }
+        FileCall::Stat { path, follow } => files.metadata(&resolve(&path)?, follow).await.map(stat_json),
         FileCall::Rename { path, to } => {
             files.rename(&resolve(&path)?, &resolve(&to)?).await.map(|()| Value::Null)
         }
@@ -181,17 +162,48 @@ async fn operate(context: &ExecutionContext, call: FileCall) -> Result<Value, Fi
             files.check_access(&path, write)?;
             Ok(Value::Null)
         }
-        FileCall::Truncate { path, size } => {
-            let mode = OpenMode { write: true, ..OpenMode::default() };
-            let file = files.open(&resolve(&path)?, mode).await?;
-            if !(0.0..=9_007_199_254_740_991.0).contains(&size) {
-                return Err(FileErrorCode::Invalid.into());
-            }
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to fit")]
-            file.set_size(size as u64).await?;
-            Ok(Value::Null)
-        }
+        FileCall::Truncate { path, size } => truncate(files, &path, size).await.map(|()| Value::Null),
     }
+}
+
+/// Writes a file. `data` is Base64 if `is_base64` is set.
+async fn write(
+    files: &RunFiles,
+    path: &str,
+    data: String,
+    is_base64: bool,
+    flag: &str,
+) -> Result<(), FileError> {
+    // In a granted directory it waits for earlier operations.
+    let _held = files.budget().hold_waiting(data.len()).ok_or_else(too_much_waits)?;
+    let bytes = if is_base64 {
+        STANDARD.decode(data).map_err(|_| FileError::from(FileErrorCode::Invalid))?
+    } else {
+        data.into_bytes()
+    };
+    let mode = write_mode(flag)?;
+    let file = files.open(&resolve(path)?, mode).await?;
+    if !bytes.is_empty() {
+        file.write(0, bytes).await?;
+    }
+    Ok(())
+}
+
+fn stat_json(Metadata { kind, size, modified, id }: Metadata) -> Value {
+    #[expect(clippy::cast_precision_loss, reason = "JavaScript has no other numbers")]
+    let milliseconds = modified as f64 / 1e6;
+    json!({ "kind": kind_name(kind), "size": size, "mtimeMs": milliseconds, "ino": id.1 & ((1 << 53) - 1) })
+}
+
+async fn truncate(files: &RunFiles, path: &str, size: f64) -> Result<(), FileError> {
+    let mode = OpenMode { write: true, ..OpenMode::default() };
+    let file = files.open(&resolve(path)?, mode).await?;
+    if !(0.0..=9_007_199_254_740_991.0).contains(&size) {
+        return Err(FileErrorCode::Invalid.into());
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to fit")]
+    let size = size as u64;
+    file.set_size(size).await
 }
 
 fn too_much_waits() -> FileError {
@@ -205,7 +217,7 @@ async fn read_all(files: &RunFiles, result_bytes: usize, path: &GuestPath) -> Re
     const TOO_LARGE: &str = "at most `maxResultBytes` of the limits are read at once";
     let file = files.open(path, OpenMode { read: true, ..OpenMode::default() }).await?;
     let Metadata { kind, size, .. } = file.metadata().await?;
-    if kind == Kind::Directory {
+    if kind == EntryKind::Directory {
         return Err(FileErrorCode::IsDirectory.into());
     }
     let too_large = || FileError::with_hint(FileErrorCode::FileTooLarge, TOO_LARGE);
@@ -246,12 +258,12 @@ fn write_mode(flag: &str) -> Result<OpenMode, FileError> {
     }
 }
 
-fn kind_name(kind: Kind) -> &'static str {
+fn kind_name(kind: EntryKind) -> &'static str {
     match kind {
-        Kind::File => "file",
-        Kind::Directory => "directory",
-        Kind::Link => "link",
-        Kind::Special => "special",
+        EntryKind::File => "file",
+        EntryKind::Directory => "directory",
+        EntryKind::Link => "link",
+        EntryKind::Special => "special",
     }
 }
 
@@ -273,7 +285,7 @@ async fn walk(files: &RunFiles, path: &GuestPath) -> Result<Vec<Entry>, FileErro
             if found.len() == MAX_WALKED || bytes > MAX_WALKED_BYTES {
                 return Err(FileError::with_hint(FileErrorCode::Unsupported, TOO_MANY));
             }
-            if kind == Kind::Directory {
+            if kind == EntryKind::Directory {
                 waiting.push((format!("{below}/"), directory.join(&name)?, depth + 1));
             }
             found.push(Entry { name: below, kind });
@@ -315,7 +327,7 @@ async fn make_all(files: &RunFiles, path: &GuestPath) -> Result<Option<String>, 
 /// `NotDirectory` if there is something else.
 async fn is_directory(files: &RunFiles, path: &GuestPath) -> Result<bool, FileError> {
     match files.metadata(path, true).await {
-        Ok(metadata) if metadata.kind == Kind::Directory => Ok(true),
+        Ok(metadata) if metadata.kind == EntryKind::Directory => Ok(true),
         Ok(_) => Err(FileErrorCode::NotDirectory.into()),
         Err(error) if error.code == FileErrorCode::NoEntry => Ok(false),
         Err(error) => Err(error),
@@ -337,7 +349,7 @@ async fn make_temporary(context: &ExecutionContext, prefix: &str) -> Result<Stri
 
 /// Removes a file, or a directory with everything in it. Links are removed and not followed.
 async fn remove(files: &RunFiles, path: &GuestPath, recursive: bool) -> Result<(), FileError> {
-    if files.metadata(path, false).await?.kind != Kind::Directory {
+    if files.metadata(path, false).await?.kind != EntryKind::Directory {
         return files.remove_file(path).await;
     }
     if !recursive {
@@ -348,7 +360,7 @@ async fn remove(files: &RunFiles, path: &GuestPath, recursive: bool) -> Result<(
     for Entry { name, kind } in entries.iter().rev() {
         let path = path.join(name)?;
         match kind {
-            Kind::Directory => files.remove_directory(&path).await?,
+            EntryKind::Directory => files.remove_directory(&path).await?,
             _ => files.remove_file(&path).await?,
         }
     }
@@ -359,7 +371,7 @@ async fn copy(files: &RunFiles, from: &GuestPath, to: &GuestPath, exclusive: boo
     const SAME: &str = "both paths are the same file";
     let source = files.open(from, OpenMode { read: true, ..OpenMode::default() }).await?;
     let metadata = source.metadata().await?;
-    if metadata.kind == Kind::Directory {
+    if metadata.kind == EntryKind::Directory {
         return Err(FileErrorCode::IsDirectory.into());
     }
     if files.metadata(to, true).await.is_ok_and(|existing| existing.id == metadata.id) {

@@ -11,7 +11,7 @@ use super::job::{Job, Reply, UnsentReply};
 use crate::engine::host::RunHost;
 use crate::engine::instance::{Engine, Instance, Unprepared};
 use crate::engine::resident::{self, ResidentRun};
-use crate::engine::watchdog::{CpuMeter, Progress, Watched};
+use crate::engine::watchdog::{CpuMeter, RunPhase, Watched};
 use crate::engine::{failure, hints};
 use crate::error::Error;
 use crate::run::compute::Turn;
@@ -86,7 +86,7 @@ impl ActiveRun {
             cpu,
             thread: rustix::thread::gettid(),
             abandon: Box::new(abandon),
-            progress: Mutex::new(Progress::default()),
+            phase: Mutex::new(RunPhase::default()),
             has_low_priority: AtomicBool::new(false),
         });
         Self { context, reply, watched, resident }

@@ -15,7 +15,7 @@ use wasmtime_wasi::p2::bindings::filesystem::{preopens, types};
 use wasmtime_wasi::p2::{FsError, FsResult};
 
 use self::values::{code, fs_error};
-use crate::files::{FileError, FileErrorCode, GuestPath, Kind, Metadata, OpenFile, OpenSlot, RunFiles};
+use crate::files::{EntryKind, FileError, FileErrorCode, GuestPath, Metadata, OpenFile, OpenSlot, RunFiles};
 
 /// The files of a guest, as data of its store.
 pub(super) struct GuestFiles;
@@ -91,7 +91,7 @@ impl FileSystem<'_> {
                 Ok(files) => files.metadata(path, true).await,
                 // The C library looks at the root when it is warmed up.
                 Err(_no_run) if path.names().is_empty() => {
-                    Ok(Metadata { kind: Kind::Directory, size: 0, modified: 0, id: (0, 0) })
+                    Ok(Metadata { kind: EntryKind::Directory, size: 0, modified: 0, id: (0, 0) })
                 }
                 Err(error) => Err(error),
             },

@@ -17,7 +17,7 @@ use crate::tools::{
 };
 
 impl ExecutorBuilder {
-    /// Sets which tools a [`Server`](crate::server::Server) shows to its clients themselves, in addition
+    /// Sets which tools a [`Server`](crate::server::Server) exposes to its clients directly, in addition
     /// to those of the [configuration](crate::Config::direct).
     #[must_use]
     pub fn direct(mut self, direct: DirectTools) -> Self {

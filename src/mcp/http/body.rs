@@ -26,23 +26,23 @@ const REFUSAL_TIME: Duration = Duration::from_secs(2);
 const SHOWN_TYPE: usize = 64;
 
 /// The content type of a response.
-pub(crate) enum Kind {
+pub(crate) enum ContentType {
     Json,
     EventStream,
     /// Another type, as it is shown in errors.
     Other(String),
 }
 
-pub(crate) fn kind(response: &Response) -> Kind {
+pub(crate) fn content_type(response: &Response) -> ContentType {
     let Some(value) = response.headers().get(header::CONTENT_TYPE) else {
-        return Kind::Other("missing".to_owned());
+        return ContentType::Other("missing".to_owned());
     };
     let text = String::from_utf8_lossy(value.as_bytes());
     let name = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match name.as_str() {
-        JSON => Kind::Json,
-        EVENT_STREAM => Kind::EventStream,
-        _ => Kind::Other(format!("`{}`", text::start(&name, SHOWN_TYPE))),
+        JSON => ContentType::Json,
+        EVENT_STREAM => ContentType::EventStream,
+        _ => ContentType::Other(format!("`{}`", text::start(&name, SHOWN_TYPE))),
     }
 }
 
@@ -65,7 +65,7 @@ pub(crate) async fn read(mut response: Response) -> Result<Vec<u8>, RequestFailu
 
 /// The JSON-RPC error in the body of an HTTP error, if it contains one and arrives in time.
 pub(crate) async fn read_refusal(mut response: Response) -> Option<ErrorData> {
-    if !matches!(kind(&response), Kind::Json) {
+    if !matches!(content_type(&response), ContentType::Json) {
         return None;
     }
     let body = timeout(REFUSAL_TIME, read_up_to(&mut response, MAX_REFUSAL)).await.ok()?.ok()??;

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::body::{self, Kind};
+use super::body::{self, ContentType};
 use super::client::HttpClient;
 use super::events::{Events, EventsError};
 use super::failure::RequestFailure;
@@ -151,9 +151,9 @@ impl HttpConnection {
         if !response.status().is_success() {
             return Err(self.client.status_error(&response).into());
         }
-        match body::kind(&response) {
-            Kind::EventStream => Ok(Events::new(response)),
-            Kind::Json | Kind::Other(_) => {
+        match body::content_type(&response) {
+            ContentType::EventStream => Ok(Events::new(response)),
+            ContentType::Json | ContentType::Other(_) => {
                 Err(RequestFailure::Unreadable("it is not a stream of events".to_owned()))
             }
         }

@@ -8,7 +8,7 @@ use http::{HeaderMap, StatusCode};
 use rmcp::model::{ErrorCode, ErrorData};
 use tokio::time::{Instant, sleep};
 
-use super::body::{self, Kind};
+use super::body::{self, ContentType};
 use super::connection::{HttpConnection, MAX_RESUMES, pause};
 use super::events::{Events, EventsError};
 use super::failure::RequestFailure;
@@ -176,11 +176,11 @@ impl HttpConnection {
             return Ok(());
         }
         self.keep_session(&response)?;
-        match body::kind(&response) {
+        match body::content_type(&response) {
             _ if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) => {
                 Err(RequestFailure::Unreadable(format!("it is empty ({status})")))
             }
-            Kind::Json => {
+            ContentType::Json => {
                 let text = body::read(response).await?;
                 self.receive(&text, Some(id)).await;
                 if self.inbox.is_pending(id) {
@@ -188,8 +188,8 @@ impl HttpConnection {
                 }
                 Ok(())
             }
-            Kind::EventStream => self.read_answer(id, Events::new(response)).await,
-            Kind::Other(kind) => Err(RequestFailure::Unreadable(format!(
+            ContentType::EventStream => self.read_answer(id, Events::new(response)).await,
+            ContentType::Other(kind) => Err(RequestFailure::Unreadable(format!(
                 "its content type is {kind}, expected `{}`",
                 body::JSON
             ))),

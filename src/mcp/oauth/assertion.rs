@@ -95,7 +95,7 @@ pub(crate) async fn sign_in(
         Ok(form.finish())
     };
     let endpoint = Url::parse(&endpoints.token_endpoint)
-        .map_err(|error| failed(format!("the token endpoint is no address: {error}")))?;
+        .map_err(|error| failed(format!("the token endpoint is not an address: {error}")))?;
     let refused = |refused: Refused| failed(refused.to_string());
     let mut answer = http.post(&endpoint, form()?).await.map_err(refused)?;
     if http.lacks_nonce(&endpoint, &answer) {
@@ -107,7 +107,7 @@ pub(crate) async fn sign_in(
         return Err(failed(refusal(answer.status(), &body)));
     }
     let token: OAuthTokenResponse = serde_json::from_slice(answer.body())
-        .map_err(|error| failed(format!("the authorization server's answer is no token: {error}")))?;
+        .map_err(|error| failed(format!("the authorization server's answer is not a token: {error}")))?;
     let granted = match body["scope"].as_str() {
         Some(scopes) => scopes.split_whitespace().map(str::to_owned).collect(),
         None => config.scopes.clone(),

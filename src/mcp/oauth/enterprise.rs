@@ -90,7 +90,7 @@ pub(crate) async fn sign_in(
         response["expires_in"] = lifetime.as_secs().into();
     }
     let response: OAuthTokenResponse = serde_json::from_value(response)
-        .map_err(|_| failed("the authorization server's answer is no token"))?;
+        .map_err(|_| failed("the authorization server's answer is not a token"))?;
     let mut granted: Vec<String> = token.scopes.into_iter().collect();
     granted.sort_unstable();
     let credentials = StoredCredentials::new(client_id, Some(response), granted, Some(seconds_since_1970()));
@@ -122,7 +122,7 @@ async fn identity_provider(
 fn with_secret(secret: &str, is_in_form: bool) -> Result<EmaClientAuthentication, SignInError> {
     // Its type is of a crate that this one does not use directly.
     let secret = serde_json::from_value(Value::from(secret))
-        .map_err(|_| failed("a client's secret cannot be used: it is no text"))?;
+        .map_err(|_| failed("a client's secret cannot be used: it is not text"))?;
     Ok(match is_in_form {
         true => EmaClientAuthentication::ClientSecretPost(secret),
         false => EmaClientAuthentication::ClientSecretBasic(secret),

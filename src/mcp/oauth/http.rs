@@ -102,7 +102,7 @@ struct TokenRefusal {
 pub(crate) enum Refused {
     #[error("`{0}` is not behind `https`, or is on this machine and the server is not")]
     Address(String),
-    #[error("nothing is sent to `{0}`, which is no endpoint of the authorization server")]
+    #[error("nothing is sent to `{0}`, which is not an endpoint of the authorization server")]
     Endpoint(String),
     #[error("more than {MAX_REQUESTS} requests would be needed")]
     TooMany,

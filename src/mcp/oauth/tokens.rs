@@ -169,8 +169,10 @@ pub(crate) fn unusable(credentials: &StoredCredentials, has_key: bool) -> Option
         "no access token".to_owned()
     } else if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         "an access token that cannot be sent: it has other characters than visible ASCII".to_owned()
-    } else if !(kind.eq_ignore_ascii_case("bearer") || has_key && kind.eq_ignore_ascii_case(SCHEME)) {
-        format!("a token of the type `{}`, and only `Bearer` can be used", preview(kind))
+    } else if kind.eq_ignore_ascii_case(SCHEME) && !has_key {
+        format!("a token of the type `{SCHEME}`, which is bound to a key, although no key was sent")
+    } else if !(kind.eq_ignore_ascii_case("bearer") || kind.eq_ignore_ascii_case(SCHEME)) {
+        format!("a token of the type `{}`, and only `Bearer` and `{SCHEME}` can be used", preview(kind))
     } else if response["expires_in"].as_u64() == Some(0)
         && response["refresh_token"].as_str().is_none_or(str::is_empty)
     {

@@ -71,7 +71,7 @@ fn block(file: &[u8]) -> Result<String, String> {
 
 fn compare(block: &str, listed: &Map<String, Value>) -> Result<(), String> {
     let Ok(document) = block.parse::<Document>() else {
-        return Err("has a front matter that is no YAML".to_owned());
+        return Err("has a front matter that is not YAML".to_owned());
     };
     let Some(written) = document.as_mapping() else {
         return Err("has no fields in its front matter".to_owned());

@@ -164,7 +164,7 @@ fn check_version(line: &str) -> Result<(), RecordingError> {
             let version = start.cx.unwrap_or_else(|| "that wrote it".to_owned());
             Err(RecordingError::Version { found, version: visible_preview(&version, 40) })
         }
-        None => Err(none("this is no recording of `cx run --record`: `recording` is missing")),
+        None => Err(none("this is not a recording of `cx run --record`: `recording` is missing")),
     }
 }
 

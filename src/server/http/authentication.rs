@@ -142,14 +142,20 @@ impl Authentication {
         if self.has_tenants { TokenOwner::Operator } else { TokenOwner::Clients }
     }
 
-    /// Replaces the tenants. From then on tokens that are not in the list are refused.
+    /// Replaces the tenants. From then on tokens that are not in the list are refused. `make_states` makes the states
+    /// of new tenants. It is called when the list has been checked, and before a token of it is accepted.
     ///
     /// # Errors
     ///
-    /// As [`check_tenants`](Self::check_tenants). The previous tenants then stay in force.
-    pub(crate) fn replace_tenants(&self, tenants: Vec<HttpTenant>) -> Result<TokenChanges, Error> {
+    /// As [`check_tenants`](Self::check_tenants). The previous tenants then stay in force, and no state is made.
+    pub(crate) fn replace_tenants(
+        &self,
+        tenants: Vec<HttpTenant>,
+        make_states: impl FnOnce(&[HttpTenant]),
+    ) -> Result<TokenChanges, Error> {
         let _alone = self.replacing.lock();
         self.check_tenants(&tenants)?;
+        make_states(&tenants);
         let mut in_force = self.tenants.write();
         let is_kept = |token: &AcceptedToken| token.tenant().is_some_and(|tenant| tenants.contains(tenant));
         let revoked = in_force.iter().filter(|token| !is_kept(token)).cloned().collect();

@@ -154,7 +154,6 @@ async fn serve_until_end(
             ShutdownReason::Stopped
         }
         () = shared.hung_workers.end_of_server() => {
-            tracing::error!("too many threads run scripts that cannot be stopped; the server ends");
             tokio::select! {
                 never = &mut serving => match never {},
                 () = calls.wait_until_empty(MAX_DRAIN) => {}

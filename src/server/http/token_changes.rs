@@ -64,12 +64,12 @@ impl Target for Tenants {
 
     async fn replace(&mut self, tenants: Vec<HttpTenant>) -> Result<(), Error> {
         self.0.state.authentication.check_tenants(&tenants)?;
-        // A tenant that is added again must not find its previous state.
+        // A tenant that is added again must not find its previous state. The operator's token may change meanwhile, so
+        // the list is checked once more.
         self.0.wait_for_end().await;
-        // Added before the tokens, so that each accepted token has a tenant.
-        self.0.state.tenants.add(&tenants);
-        let changes = self.0.state.authentication.replace_tenants(tenants.clone())?;
-        report(&self.0.state.shared, TokenOwner::Tenants, &changes);
+        let HttpState { shared, authentication, tenants: states, .. } = &*self.0.state;
+        let changes = authentication.replace_tenants(tenants.clone(), |tenants| states.add(tenants))?;
+        report(shared, TokenOwner::Tenants, &changes);
         if changes.added > 0 || !changes.revoked.is_empty() {
             metrics::set_tokens(changes.in_force);
         }

@@ -274,7 +274,7 @@ impl StateFile {
     /// told not to follow any.
     fn make(&self) -> Result<PathBuf, StateError> {
         let (Some(directory), Some(name)) = (self.path.parent(), self.path.file_name()) else {
-            let message = format!("{} is no path of a file", self.path.display());
+            let message = format!("{} is not a path of a file", self.path.display());
             return Err(io::Error::new(ErrorKind::InvalidInput, message).into());
         };
         PrivateDirectory::create(directory)?;

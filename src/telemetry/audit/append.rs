@@ -7,7 +7,7 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -125,17 +125,8 @@ impl Appender {
             }
         }
         let name = format!("{day}{}", read::ENDING);
-        let mut file = locked.directory.open(&name, OFlags::RDWR | OFlags::CREATE | OFlags::APPEND)?;
-        let metadata = private::check_file(&file, &options.directory.join(&name))?;
-        if let Err(error) = file.write_all(&text) {
-            // A partially written line is removed.
-            let _ = file.set_len(metadata.len());
-            self.head = None;
-            return Err(error);
-        }
+        (head.inode, head.bytes) = locked.append(&name, &text).inspect_err(|_| self.head = None)?;
         head.file = day;
-        head.inode = metadata.ino();
-        head.bytes = metadata.len() + text.len() as u64;
         if text.capacity() <= MAX_KEPT_TEXT {
             self.text = text;
         }
@@ -241,7 +232,8 @@ impl Appender {
             }
             let (tail, begins) = read::tail(&mut file, metadata.len())?;
             let complete = tail.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
-            if complete < tail.len() {
+            // A line whose beginning was not found stays where it is.
+            if complete < tail.len() && (complete > 0 || begins == 0) {
                 let (begins, bytes) = (begins + complete as u64, tail[complete..].to_vec());
                 incomplete.push(IncompleteLine { day: day.clone(), begins, bytes });
             }
@@ -301,7 +293,7 @@ impl<'a> Locked<'a> {
         private::check_file(&file, &path)?;
         let mut text = String::new();
         file.take(MAX_KEY_BYTES).read_to_string(&mut text)?;
-        let invalid = || io::Error::new(ErrorKind::InvalidData, format!("{} is no key", path.display()));
+        let invalid = || io::Error::new(ErrorKind::InvalidData, format!("{} is not a key", path.display()));
         Signer::parse(&text).map(Some).ok_or_else(invalid)
     }
 
@@ -311,6 +303,24 @@ impl<'a> Locked<'a> {
             self.directory.names()?.iter().filter_map(|name| read::day(name)).collect();
         days.sort();
         Ok(days)
+    }
+
+    /// Appends lines to the file with this name, all or none. Returns its inode and its size.
+    fn append(&self, name: &str, text: &[u8]) -> io::Result<(u64, u64)> {
+        let mut file = self.directory.open(name, OFlags::RDWR | OFlags::CREATE | OFlags::APPEND)?;
+        let metadata = private::check_file(&file, &self.path.join(name))?;
+        let mut last_byte = *b"\n";
+        if let Some(at) = metadata.len().checked_sub(1) {
+            file.read_exact_at(&mut last_byte, at)?;
+        }
+        // An incomplete line that was not set aside gets an end: otherwise the next line would be a part of it.
+        let missing_end: &[u8] = if last_byte == *b"\n" { b"" } else { b"\n" };
+        if let Err(error) = file.write_all(missing_end).and_then(|()| file.write_all(text)) {
+            // A partially written line is removed.
+            let _ = file.set_len(metadata.len());
+            return Err(error);
+        }
+        Ok((metadata.ino(), metadata.len() + (missing_end.len() + text.len()) as u64))
     }
 
     /// Replaces a small file. Not synced: after a power failure a checkpoint may be missing, not wrong.

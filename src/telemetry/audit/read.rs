@@ -17,8 +17,9 @@ pub(super) const ENDING: &str = ".jsonl";
 /// Maximum bytes of a line. Lines of cx are far shorter.
 pub(super) const MAX_LINE_BYTES: u64 = 1 << 20;
 
-/// Maximum bytes in which the end of a line that is too long is searched. A file of terabytes without a line end takes
-/// no space on a disk, because nothing was ever written to it.
+/// Maximum bytes in which the end of a line that is too long is searched, and the last line of a file that ends with
+/// something else. A file of terabytes without a line end takes no space on a disk, because nothing was ever written to
+/// it.
 const MAX_REST_BYTES: u64 = 64 << 20;
 
 /// Maximum sequence number that is continued. A thousand lines a second take 70,000 years.
@@ -255,9 +256,13 @@ pub(super) fn day(name: &str) -> Option<String> {
     is_day.then(|| day.to_owned())
 }
 
-/// The sequence number and the hash of a line; `None` if it is not a line of a trail. Both are written into the next line
-/// as they are, and the number grows with each: what another program has written is not continued.
+/// The sequence number and the hash of a line; `None` if it is not a line of a trail, or too long for one. Both are
+/// written into the next line as they are, and the number grows with each: what another program has written is not
+/// continued.
 pub(super) fn chain_fields(line: &[u8]) -> Option<(u64, String)> {
+    if line.len() as u64 >= MAX_LINE_BYTES {
+        return None;
+    }
     let fields: Map<String, Value> = serde_json::from_slice(line).ok()?;
     let hash = fields.get("hash")?.as_str()?;
     let is_hash = hash.len() == NO_HASH.len() && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -274,9 +279,15 @@ pub(super) fn last_of(path: &Path) -> io::Result<(u64, String)> {
     Ok(found.unwrap_or_else(|| (0, NO_HASH.to_owned())))
 }
 
-/// The end of a file with its last lines, and the offset at which it begins.
+/// The end of a file with its last lines, and the offset at which it begins. It has 2 MiB at most, or 64 MiB if those
+/// have no line of a trail: after a power failure a file may end with megabytes of zeros.
 pub(super) fn tail(file: &mut File, bytes: u64) -> io::Result<(Vec<u8>, u64)> {
-    read_end(file, bytes, 2 * MAX_LINE_BYTES)
+    let (end, begins) = read_end(file, bytes, 2 * MAX_LINE_BYTES)?;
+    let mut lines = end.split(|&byte| byte == b'\n').rev();
+    if begins == 0 || lines.any(|line| chain_fields(line).is_some()) {
+        return Ok((end, begins));
+    }
+    read_end(file, bytes, MAX_REST_BYTES)
 }
 
 /// A small file of the trail as text; `None` if it does not exist.

@@ -118,7 +118,7 @@ pub fn verify(directory: &Path, options: &VerifyOptions) -> io::Result<Verificat
     };
     let verifier = known.as_deref().and_then(Verifier::parse);
     if options.key.is_some() && verifier.is_none() {
-        return Err(invalid("the key is no public key of a trail"));
+        return Err(invalid("the key is not a public key of a trail"));
     }
     let mut check = Check {
         newest_file_only: options.newest_file_only,
@@ -191,7 +191,7 @@ impl Check {
             return self.notice(format!("{file}:{number}: {notice}"));
         }
         let Some(fields) = &line.fields else {
-            return self.problem(file, number, "it is no JSON object".to_owned());
+            return self.problem(file, number, "it is not a JSON object".to_owned());
         };
         let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let sequence = fields.get("seq").and_then(Value::as_u64).unwrap_or_default();

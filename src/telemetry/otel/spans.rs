@@ -47,7 +47,7 @@ pub(crate) struct SpanMaker {
 #[derive(Default)]
 struct OpenSpans {
     runs: HashMap<RunKey, OpenRun>,
-    calls: HashMap<(RunKey, Kind, u64), Span>,
+    calls: HashMap<(RunKey, CallTarget, u64), Span>,
 }
 
 /// The address of a run, which is unique because observers keep the run as long as it has events.
@@ -55,7 +55,7 @@ struct OpenSpans {
 struct RunKey(usize);
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Kind {
+enum CallTarget {
     Tool,
     Model,
 }
@@ -202,11 +202,11 @@ impl SpanMaker {
             .with_kind(kind.span_kind.clone())
             .with_attributes(attributes);
         let span = self.tracer.build_with_context(builder, &parent);
-        self.open.lock().calls.insert((key(run), Kind::Tool, sending.call), span);
+        self.open.lock().calls.insert((key(run), CallTarget::Tool, sending.call), span);
     }
 
     fn end_call(&self, run: &Arc<ObservedRun>, answered: &Answered<'_>) {
-        let span = self.open.lock().calls.remove(&(key(run), Kind::Tool, answered.call));
+        let span = self.open.lock().calls.remove(&(key(run), CallTarget::Tool, answered.call));
         let Some(mut span) = span else { return };
         if let Some(sent) = answered.sent {
             span.set_attribute(KeyValue::new(names::JSONRPC_REQUEST_ID, preview(&sent.request_id)));
@@ -245,11 +245,11 @@ impl SpanMaker {
         }
         let builder = SpanBuilder::from_name(name).with_kind(SpanKind::Client).with_attributes(attributes);
         let span = self.tracer.build_with_context(builder, &self.run_context(run));
-        self.open.lock().calls.insert((key(run), Kind::Model, sending.request), span);
+        self.open.lock().calls.insert((key(run), CallTarget::Model, sending.request), span);
     }
 
     fn end_model_request(&self, run: &Arc<ObservedRun>, answered: &ModelAnswered<'_>) {
-        let span = self.open.lock().calls.remove(&(key(run), Kind::Model, answered.request));
+        let span = self.open.lock().calls.remove(&(key(run), CallTarget::Model, answered.request));
         let Some(mut span) = span else { return };
         if let Some(model) = answered.model {
             span.set_attribute(KeyValue::new(names::GEN_AI_RESPONSE_MODEL, preview(model)));
@@ -280,7 +280,7 @@ impl SpanMaker {
     /// The context of the span of a call, for the receiver and for a script that the call runs.
     fn call_context(&self, run: &Arc<ObservedRun>, call: u64) -> Option<TraceContext> {
         let open = self.open.lock();
-        let span = open.calls.get(&(key(run), Kind::Tool, call))?.span_context();
+        let span = open.calls.get(&(key(run), CallTarget::Tool, call))?.span_context();
         let Some(run) = open.runs.get(&key(run)) else { return Some(trace_context(span, None)) };
         let span_id = u64::from_be_bytes(span.span_id().to_bytes());
         Some(TraceContext { span_id, flags: span.trace_flags().to_u8(), ..run.context.clone() })

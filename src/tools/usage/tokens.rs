@@ -8,7 +8,7 @@ const MAX_WORD: usize = 7;
 
 /// The kinds of character runs that a tokenizer distinguishes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CharacterClass {
     /// A space or `_`, which belongs to the following word.
     Space,
     Upper,
@@ -24,11 +24,11 @@ enum Kind {
 pub(crate) fn estimate(text: &str) -> usize {
     let mut tokens = 0;
     let mut run = 0;
-    let mut before = Kind::Space;
+    let mut before = CharacterClass::Space;
     for character in text.chars() {
-        let kind = Kind::from(character);
+        let kind = CharacterClass::from(character);
         // `Read` is one word and `HTTPServer` two, which is a sufficient approximation.
-        let continues = kind == before || (before == Kind::Upper && kind == Kind::Lower);
+        let continues = kind == before || (before == CharacterClass::Upper && kind == CharacterClass::Lower);
         if !continues {
             tokens += before.tokens(run);
             run = 0;
@@ -39,7 +39,7 @@ pub(crate) fn estimate(text: &str) -> usize {
     tokens + before.tokens(run)
 }
 
-impl Kind {
+impl CharacterClass {
     fn tokens(self, characters: usize) -> usize {
         match self {
             Self::Space => 0,
@@ -51,7 +51,7 @@ impl Kind {
     }
 }
 
-impl From<char> for Kind {
+impl From<char> for CharacterClass {
     fn from(character: char) -> Self {
         match character {
             '_' | ' ' | '\n' => Self::Space,

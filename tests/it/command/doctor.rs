@@ -363,6 +363,9 @@ fn damaged_files_that_were_set_aside() {
     let ill = home.doctor(&["--offline"]);
     ill.has("problem", "state", "was damaged and set aside as", "rm ");
     ill.has("problem", "servers", "those of `well` were damaged", "cx tools accept well");
+    // Their file is there now, and is not reported a second time.
+    let state = home.doctor(&["--offline"]).section("state").into_iter().cloned().collect::<Vec<_>>();
+    assert!(!json!(state).to_string().contains("pins-"), "{state:?}");
 }
 
 #[test]
@@ -404,11 +407,13 @@ fn an_audit_trail_that_was_changed_or_cannot_be_written() {
     }
     let well = home.doctor(&["--offline"]);
     well.has("ok", "audit trail", "are as they were written", "");
-    // Older files are not read, so their size does not matter.
-    let older = home.path(".local/state/cx/audit/2020-01-01.jsonl");
-    fs::File::create(&older).unwrap().set_len(65 << 20).unwrap();
-    home.doctor(&["--offline"]).has("ok", "audit trail", "are as they were written", "");
-    fs::remove_file(older).unwrap();
+    // Older files and those of others are not read, so their size does not matter.
+    for name in ["2020-01-01", "notes"] {
+        let other = home.path(&format!(".local/state/cx/audit/{name}.jsonl"));
+        fs::File::create(&other).unwrap().set_len(65 << 20).unwrap();
+        home.doctor(&["--offline"]).has("ok", "audit trail", "are as they were written", "");
+        fs::remove_file(other).unwrap();
+    }
     // A check writes no lines to the audit trail.
     let lines = || {
         let trail = fs::read_dir(home.path(".local/state/cx/audit")).unwrap().flatten();
@@ -419,6 +424,12 @@ fn an_audit_trail_that_was_changed_or_cannot_be_written() {
     let (file, before) = lines();
     home.doctor(&[]);
     assert_eq!(lines().1, before);
+    let later = file.with_file_name("2999-01-01.jsonl");
+    fs::rename(&file, &later).unwrap();
+    home.doctor(&["--offline"]).has("warning", "audit trail", "that of 2999-01-01", "the clock is right");
+    fs::OpenOptions::new().write(true).open(&later).unwrap().set_len(65 << 20).unwrap();
+    home.doctor(&["--offline"]).has("skipped", "audit trail", "is not verified here", "");
+    fs::rename(&later, &file).unwrap();
     fs::write(&file, before.replacen("run.started", "run.Started", 1)).unwrap();
     let ill = home.doctor(&["--offline"]);
     ill.has("problem", "audit trail", "is not what was written", "cx audit verify");
@@ -441,7 +452,7 @@ fn clients_that_do_not_start_cx_or_start_another_one() {
     home.doctor(&["--offline"]).has(
         "problem",
         "clients",
-        "/nowhere/cx as cx, which is no program",
+        "/nowhere/cx as cx, which is not a program",
         "correct the `command`",
     );
     home.write(".cursor/mcp.json", "{broken");

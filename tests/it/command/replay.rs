@@ -199,7 +199,7 @@ fn what_is_no_recording_is_refused() {
     let directory = directory.path();
     for (content, expected) in [
         ("", "cut off after line 0"),
-        ("{}", "this is no recording"),
+        ("{}", "this is not a recording"),
         ("[1]", "begins with a JSON object"),
         (
             "{\"line\":\"start\",\"recording\":7,\"cx\":\"9.9\\u001b[31m\"}",

@@ -438,7 +438,8 @@ fn a_run_is_opened_as_a_page() {
     let opened =
         wait_for(|| fs::read_to_string(home.join("opened")).ok().filter(|text| text.ends_with('\n')));
     assert!(opened.trim().ends_with(kept.file_name().unwrap().to_str().unwrap()), "{opened}");
-    for (wrong, part) in [("nosuchrun", "no run `nosuchrun`"), ("../../etc/passwd", "is no id of a run")] {
+    for (wrong, part) in [("nosuchrun", "no run `nosuchrun`"), ("../../etc/passwd", "is not an id of a run")]
+    {
         let output = open(&[wrong]);
         assert_eq!(output.status.code(), Some(2));
         assert!(String::from_utf8_lossy(&output.stderr).contains(part), "{output:?}");

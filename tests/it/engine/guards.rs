@@ -463,16 +463,17 @@ async fn v_317_stand_ins_look_like_what_they_stand_for() {
     let source = "const seen = [];
         for (const [holder, names] of [[Array.prototype, ['map', 'indexOf', 'concat', 'flat']], [Array, ['from', 'fromAsync']],
             [String.prototype, ['replace', 'normalize', 'indexOf']], [Object, ['keys', 'assign']], [JSON, ['stringify']],
-            [RegExp.prototype, [Symbol.replace]], [Promise, ['all']], [Iterator.prototype, ['drop']]]) {
-            for (const name of names) {
-                const d = Object.getOwnPropertyDescriptor(holder, name);
-                seen.push([d.value.name, d.value.length, 'prototype' in d.value, d.writable, d.enumerable, d.configurable]);
+            [RegExp.prototype, [Symbol.replace]], [Promise, ['all']], [Iterator.prototype, ['drop']], [Function.prototype, ['toString']]]) {
+            for (const key of names) {
+                const d = Object.getOwnPropertyDescriptor(holder, key);
+                const { name, length } = d.value, text = `function ${name}() { [native code] }`;
+                seen.push([name, length, 'prototype' in d.value, d.writable, d.enumerable, d.configurable, `${d.value}` === text]);
             }
         }
         seen.push([Proxy.name, Proxy.length, 'prototype' in Proxy, new Intl.Collator() instanceof Intl.Collator,
-            Intl.Collator.prototype.constructor === Intl.Collator, new Proxy([], {}).length]);
+            Intl.Collator.prototype.constructor === Intl.Collator, new Proxy([], {}).length, `${(a) => a}`]);
         return seen";
-    let function = |name: &str, length: u64| json!([name, length, false, true, false, true]);
+    let function = |name: &str, length: u64| json!([name, length, false, true, false, true, true]);
     let expected = json!([
         function("map", 1),
         function("indexOf", 1),
@@ -489,7 +490,8 @@ async fn v_317_stand_ins_look_like_what_they_stand_for() {
         function("[Symbol.replace]", 2),
         function("all", 1),
         function("drop", 1),
-        ["Proxy", 2, false, true, true, 0],
+        function("toString", 0),
+        ["Proxy", 2, false, true, true, 0, "(a) => a"],
     ]);
     assert_eq!(value(source).await, expected);
 }

@@ -1,4 +1,4 @@
-//! Tools that clients of `cx serve` see themselves, beside those that run scripts.
+//! Tools that `cx serve` exposes to clients directly, beside those that run scripts.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -8,7 +8,7 @@ mod check;
 mod conventions;
 /// The files of `deploy/`.
 mod deploy;
-/// Tools that clients see themselves, and their user interfaces.
+/// Tools that are exposed to clients directly, and their user interfaces.
 mod direct;
 /// The end of a server that lets its last scripts end.
 mod drain;

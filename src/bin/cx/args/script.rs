@@ -51,8 +51,7 @@ pub(crate) struct ScriptArguments {
     pub(crate) ask: Vec<String>,
 
     /// Maximum wall-clock time of a script, whatever a client requests [default: as configured, else
-    /// 30s, or up to 10m if a client requests it]. For `cx run` it bounds the wait for the reader of
-    /// stdout too
+    /// 30s, or up to 10m if a client requests it]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) timeout: Option<Duration>,
 

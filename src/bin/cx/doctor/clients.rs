@@ -35,7 +35,7 @@ fn check_client(client: &FoundClient, no_client_has_cx: bool) -> Check {
         Check::problem(SECTION, title, format!("{file} cannot be read: {problem}"), format!("correct {file}"))
     } else if let Some(program) = client.program.as_deref().filter(|program| is_gone(program)) {
         let mend = format!("correct the `command` of cx in {file}, or remove that server and run `cx setup`");
-        Check::problem(SECTION, title, format!("it starts {program} as cx, which is no program"), mend)
+        Check::problem(SECTION, title, format!("it starts {program} as cx, which is not a program"), mend)
     } else if client.has_cx {
         let others = count.saturating_sub(1);
         let beside = match others {

@@ -16,9 +16,6 @@ const CACHES: &str = "caches";
 const STATE: &str = "state";
 const AUDIT: &str = "audit trail";
 
-/// Maximum number of files that are examined in one directory and below it.
-const MAX_FILES: usize = 20_000;
-
 /// Maximum bytes of the newest file of a trail that are checked: a second of work.
 const MAX_VERIFIED_BYTES: u64 = 64 << 20;
 
@@ -119,7 +116,7 @@ impl Contents {
                 if metadata.is_dir() && with_below {
                     open.push(entry.path());
                 }
-                if !metadata.is_file() || contents.files >= MAX_FILES {
+                if !metadata.is_file() {
                     continue;
                 }
                 contents.files += 1;
@@ -204,7 +201,7 @@ fn audit(config: &Config) -> Check {
         let mend = "make it writable for you alone, or set `audit.directory`";
         return Check::problem(AUDIT, &name, format!("{problem}{refuses}"), mend).with("enabled", true);
     }
-    let bytes = newest_file_bytes(directory);
+    let (day, bytes) = newest_file(directory).unwrap_or_default();
     if bytes > MAX_VERIFIED_BYTES {
         let message = format!(
             "writable; its newest file has {} MiB and is not verified here, because that takes long: `cx audit \
@@ -217,6 +214,14 @@ fn audit(config: &Config) -> Check {
     verified.newest_file_only = true;
     let check = match verify(directory, &verified) {
         Ok(found) if found.lines == 0 => Check::ok(AUDIT, &name, "writable; no lines yet"),
+        Ok(found) if found.is_ok() && is_ahead(&day) => {
+            let message = format!(
+                "its newest file is that of {day}: the clock was ahead. Until that day all lines are written to this \
+                 file, and no file is removed for its age"
+            );
+            let mend = "see that the clock is right, and set `audit.directory` to begin a new trail";
+            Check::warning(AUDIT, &name, message, mend)
+        }
         Ok(found) if found.is_ok() => Check::ok(
             AUDIT,
             &name,
@@ -243,13 +248,25 @@ fn audit(config: &Config) -> Check {
     check.with("enabled", true).with("required", settings.required)
 }
 
-/// The bytes of the newest file of a trail: zero if there is none, or it cannot be read. Files have the names of their
-/// days.
-fn newest_file_bytes(directory: &Path) -> u64 {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    let files = entries.filter(|entry| entry.path().extension().is_some_and(|end| end == "jsonl"));
-    let newest = files.max_by_key(fs::DirEntry::file_name);
-    newest.and_then(|file| file.metadata().ok()).map_or(0, |metadata| metadata.len())
+/// The day of the newest file of a trail, which is its name, and its bytes.
+fn newest_file(directory: &Path) -> Option<(String, u64)> {
+    let entries = fs::read_dir(directory).ok()?.flatten();
+    let days = entries.filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        let day = name.strip_suffix(".jsonl").filter(|day| start_of_day(day).is_some())?;
+        Some((day.to_owned(), entry.metadata().ok()?.len()))
+    });
+    days.max()
+}
+
+/// Whether a day begins more than 24 hours from now. One that begins earlier is soon over.
+fn is_ahead(day: &str) -> bool {
+    start_of_day(day).is_some_and(|start| start > SystemTime::now() + Duration::from_hours(24))
+}
+
+/// The start of a day such as `2026-11-22`, in UTC.
+fn start_of_day(day: &str) -> Option<SystemTime> {
+    humantime::parse_rfc3339(&format!("{day}T00:00:00Z")).ok()
 }
 
 /// The age in one unit. If the clock went back, the age is zero.

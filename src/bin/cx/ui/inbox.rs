@@ -105,3 +105,54 @@ impl Drop for Withdrawal<'_> {
         self.inbox.waiting.lock().retain(|approval| approval.id != self.id);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Poll, Waker};
+
+    use cx::{Executor, ToolCall};
+
+    use super::*;
+
+    /// A request as an executor makes it.
+    async fn request() -> ApprovalRequest {
+        let (asked, requests) = std::sync::mpsc::channel();
+        let approver = move |request: ApprovalRequest| {
+            asked.send(request).unwrap();
+            std::future::ready(Approval::Unavailable)
+        };
+        let tool = |_: Value| std::future::ready(Ok::<_, String>(()));
+        let builder = Executor::builder().tool("test.tool", Value::Null, tool).ask(["test.tool"]);
+        let executor = builder.approver(approver).build().unwrap();
+        executor.call(ToolCall::new("test", "tool")).await.unwrap();
+        requests.try_recv().unwrap()
+    }
+
+    #[tokio::test]
+    async fn so_many_approvals_wait() {
+        let request = request().await;
+        let inbox = Arc::<Inbox>::default();
+        // What waits, or the answer that it got at once.
+        let ask = |tenant: Option<&str>| {
+            let mut request = request.clone();
+            request.tenant = tenant.map(str::to_owned);
+            let mut question = inbox.ask(request);
+            match question.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Pending => Ok(question),
+                Poll::Ready(answer) => Err(answer),
+            }
+        };
+        let mut waiting: Vec<_> = (0..MAX_OF_TENANT).map(|_| ask(Some("a"))).collect();
+        assert_eq!(ask(Some("a")).err(), Some(Approval::Unavailable));
+        waiting.push(ask(Some("b")));
+        waiting.extend((waiting.len()..MAX_WAITING).map(|_| ask(None)));
+        assert!(waiting.iter().all(Result::is_ok));
+        assert_eq!(inbox.to_json().len(), MAX_WAITING);
+        for tenant in [Some("b"), None] {
+            assert_eq!(ask(tenant).err(), Some(Approval::Unavailable));
+        }
+        // One that is withdrawn leaves its place.
+        drop(waiting.pop());
+        assert!(ask(Some("b")).is_ok());
+    }
+}

@@ -10,7 +10,7 @@ use super::listing::{ENTRY_BYTES, Listing};
 use super::values::{fs_error, hash, new_time, stat};
 use super::{FileSystem, Handle, handle};
 use crate::engine::python::file_stream::FileStream;
-use crate::files::{FileErrorCode, Kind, NextInScratch, OpenMode};
+use crate::files::{EntryKind, FileErrorCode, NextInScratch, OpenMode};
 
 impl types::HostDescriptor for FileSystem<'_> {
     fn read_via_stream(
@@ -216,7 +216,7 @@ impl types::HostDescriptor for FileSystem<'_> {
         let metadata = files.metadata(&path, false).await.map_err(|error| fs_error(&error))?;
         // The text of a link may name places outside of the directory.
         Err(fs_error(&match metadata.kind {
-            Kind::Link => FileErrorCode::NotPermitted.into(),
+            EntryKind::Link => FileErrorCode::NotPermitted.into(),
             _ => FileErrorCode::Invalid.into(),
         }))
     }
@@ -242,7 +242,7 @@ impl types::HostDescriptor for FileSystem<'_> {
         };
         if !(mode.write || mode.create || mode.truncate) || open.contains(Open::DIRECTORY) {
             let metadata = files.metadata(&path, true).await.map_err(|error| fs_error(&error))?;
-            if metadata.kind == Kind::Directory {
+            if metadata.kind == EntryKind::Directory {
                 let can_change = flags.contains(Flags::MUTATE_DIRECTORY);
                 let slot = files.open_directory().map_err(|error| fs_error(&error))?;
                 return self.push(Handle::Directory { path, can_change, _slot: Some(slot) });

@@ -4,7 +4,7 @@ use wasmtime_wasi::p2::FsError;
 use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
 use wasmtime_wasi::p2::bindings::filesystem::types;
 
-use crate::files::{FileError, FileErrorCode, Kind, Metadata};
+use crate::files::{EntryKind, FileError, FileErrorCode, Metadata};
 
 pub(super) fn fs_error(error: &FileError) -> FsError {
     code(error).into()
@@ -38,12 +38,12 @@ pub(super) fn code(error: &FileError) -> types::ErrorCode {
     }
 }
 
-pub(super) fn descriptor_type(kind: Kind) -> types::DescriptorType {
+pub(super) fn descriptor_type(kind: EntryKind) -> types::DescriptorType {
     match kind {
-        Kind::File => types::DescriptorType::RegularFile,
-        Kind::Directory => types::DescriptorType::Directory,
-        Kind::Link => types::DescriptorType::SymbolicLink,
-        Kind::Special => types::DescriptorType::Unknown,
+        EntryKind::File => types::DescriptorType::RegularFile,
+        EntryKind::Directory => types::DescriptorType::Directory,
+        EntryKind::Link => types::DescriptorType::SymbolicLink,
+        EntryKind::Special => types::DescriptorType::Unknown,
     }
 }
 

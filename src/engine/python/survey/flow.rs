@@ -4,7 +4,8 @@ use std::slice;
 
 use ruff_python_ast::visitor::{Visitor, walk_expr, walk_interpolated_string_element, walk_stmt};
 use ruff_python_ast::{
-    Expr, ExprDictComp, ExprGenerator, ExprListComp, ExprSetComp, InterpolatedStringElement, Stmt,
+    Expr, ExprDictComp, ExprGenerator, ExprListComp, ExprSetComp, InterpolatedStringElement, Stmt, StmtFor,
+    StmtReturn,
 };
 use ruff_text_size::Ranged as _;
 
@@ -81,6 +82,38 @@ impl<'a> Surveyor<'a> {
         self.forgets(expression, before);
     }
 
+    fn returned(&mut self, returned: &'a StmtReturn) {
+        match returned.value.as_deref() {
+            Some(value) if self.flow.awaits_returns => self.awaited(value),
+            Some(value) => self.visit_expr(value),
+            None => {}
+        }
+        self.flow.has_returned = true;
+    }
+
+    /// Reads an assignment, with or without a type, of a value if there is one.
+    fn assigned(&mut self, statement: &'a Stmt, targets: &'a [Expr], value: Option<&'a Expr>) {
+        let before = self.survey.uses.len();
+        walk_stmt(self, statement);
+        if let Some(value) = value {
+            self.kept(targets, value, before);
+            self.set_list_of_calls(targets, value);
+        }
+    }
+
+    fn for_loop(&mut self, each: &'a StmtFor) {
+        let is_entered = !each.is_async && self.names.is_filled(&each.iter);
+        let before = self.survey.uses.len();
+        self.visit_expr(&each.iter);
+        self.forgets(&each.iter, before);
+        self.looped(is_entered, |own| {
+            own.visit_expr(&each.target);
+            own.visit_body(&each.body);
+        });
+        // The `else` belongs to the surrounding loop: `break` in it leaves that loop.
+        self.doubtful(|own| own.visit_body(&each.orelse));
+    }
+
     /// Marks the value of a variable as not awaited, if no use of the variable can await it.
     fn kept(&mut self, targets: &'a [Expr], value: &'a Expr, before: usize) {
         match targets {
@@ -106,14 +139,7 @@ impl<'a> Visitor<'a> for Surveyor<'a> {
 
     fn visit_stmt(&mut self, statement: &'a Stmt) {
         match statement {
-            Stmt::Return(returned) => {
-                match returned.value.as_deref() {
-                    Some(value) if self.flow.awaits_returns => self.awaited(value),
-                    Some(value) => self.visit_expr(value),
-                    None => {}
-                }
-                self.flow.has_returned = true;
-            }
+            Stmt::Return(returned) => self.returned(returned),
             Stmt::Expr(expression) if self.value_at == Some(expression.range) => {
                 self.awaited(&expression.value);
             }
@@ -124,10 +150,7 @@ impl<'a> Visitor<'a> for Surveyor<'a> {
             }
             Stmt::Break(_) | Stmt::Continue(_) => self.flow.has_jumped = true,
             Stmt::Assign(assigned) => {
-                let before = self.survey.uses.len();
-                walk_stmt(self, statement);
-                self.kept(&assigned.targets, &assigned.value, before);
-                self.set_list_of_calls(&assigned.targets, &assigned.value);
+                self.assigned(statement, &assigned.targets, Some(&assigned.value));
                 if let [Expr::Name(name)] = assigned.targets.as_slice()
                     && let Some(found) = self.reference(&assigned.value)
                 {
@@ -135,13 +158,7 @@ impl<'a> Visitor<'a> for Surveyor<'a> {
                 }
             }
             Stmt::AnnAssign(assigned) => {
-                let before = self.survey.uses.len();
-                walk_stmt(self, statement);
-                if let Some(value) = &assigned.value {
-                    let target = slice::from_ref(&*assigned.target);
-                    self.kept(target, value, before);
-                    self.set_list_of_calls(target, value);
-                }
+                self.assigned(statement, slice::from_ref(&*assigned.target), assigned.value.as_deref());
             }
             Stmt::AugAssign(assigned) => {
                 walk_stmt(self, statement);
@@ -168,18 +185,7 @@ impl<'a> Visitor<'a> for Surveyor<'a> {
                     }
                 });
             }
-            Stmt::For(each) => {
-                let is_entered = !each.is_async && self.names.is_filled(&each.iter);
-                let before = self.survey.uses.len();
-                self.visit_expr(&each.iter);
-                self.forgets(&each.iter, before);
-                self.looped(is_entered, |own| {
-                    own.visit_expr(&each.target);
-                    own.visit_body(&each.body);
-                });
-                // The `else` belongs to the surrounding loop: `break` in it leaves that loop.
-                self.doubtful(|own| own.visit_body(&each.orelse));
-            }
+            Stmt::For(each) => self.for_loop(each),
             Stmt::While(test) => {
                 self.tested(&test.test);
                 self.looped(false, |own| own.visit_body(&test.body));

@@ -46,7 +46,11 @@ async fn v_395_tokens_that_can_never_be_used_are_no_sign_in() {
         (json!({ "access_token": null }), "access_token"),
         (json!({ "access_token": "" }), "no access token"),
         (json!({ "access_token": "a\nb" }), "visible ASCII"),
-        (json!({ "token_type": "mac" }), "of the type `mac`"),
+        (json!({ "token_type": "mac" }), "of the type `mac`, and only `Bearer` and `DPoP` can be used"),
+        (
+            json!({ "token_type": "dpop" }),
+            "of the type `DPoP`, which is bound to a key, although no key was sent",
+        ),
         (json!({ "token_type": "ma\u{202e}c\n" }), r"of the type `ma\u{202e}c\u{a}`"),
         (json!({ "expires_in": 0, "refresh_token": null }), "expired when it arrived"),
         (json!({ "expires_in": -1 }), "expected u64"),

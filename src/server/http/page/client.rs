@@ -46,7 +46,7 @@ pub enum PageError {
         problem: String,
     },
     /// The text is not an id of an approval. Nothing was sent.
-    #[error("this is no id of an approval")]
+    #[error("this is not an id of an approval")]
     InvalidId,
 }
 

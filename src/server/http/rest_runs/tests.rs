@@ -88,6 +88,16 @@ async fn v_479_so_many_answers_are_kept() {
 }
 
 #[tokio::test]
+async fn v_479_an_answer_is_kept_for_an_hour() {
+    let runs = RestRuns::new(Arc::default());
+    for (id, age) in [("old", KEPT + Duration::from_secs(1)), ("recent", KEPT - WATCHDOG)] {
+        let at = Instant::now().checked_sub(age).unwrap();
+        begin(&runs, id, None).send_replace(Some(FinishedRun { at, ..FinishedRun::new(refusal(), None) }));
+    }
+    assert!(runs.find("old").is_none() && runs.find("recent").is_some());
+}
+
+#[tokio::test]
 async fn v_480_the_key_of_a_run_that_was_refused_is_free() {
     let runs = RestRuns::new(Arc::default());
     let key = KeyedBody::new("key", b"body");

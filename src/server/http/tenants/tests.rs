@@ -97,12 +97,22 @@ fn v_512_a_list_that_replaces_another_revokes_what_it_does_not_have() {
     let first = HttpTenant::list("a first\nb second\nc third").unwrap();
     let local = [127, 0, 0, 1].into();
     let authentication = Authentication::new(local, &[], Some(operator), first.clone()).unwrap();
-    let unchanged = authentication.replace_tenants(first).unwrap();
+    let unchanged = authentication.replace_tenants(first, |_| {}).unwrap();
     assert_eq!((unchanged.added, unchanged.revoked.len(), unchanged.in_force), (0, 0, 3));
     // One stays, one is another tenant's, one is gone, one is new.
     let next = HttpTenant::list("d fourth\nx second\na first").unwrap();
     authentication.check_tenants(&next).unwrap();
-    let changes = authentication.replace_tenants(next).unwrap();
+    let has_states = std::cell::Cell::new(false);
+    let make_states = |tenants: &[HttpTenant]| {
+        has_states.set(tenants == next);
+        assert_eq!(
+            owners(&authentication, &["fourth"]),
+            [None::<String>],
+            "no token is accepted before its tenant has a state"
+        );
+    };
+    let changes = authentication.replace_tenants(next.clone(), make_states).unwrap();
+    assert!(has_states.get());
     let mut revoked: Vec<_> = changes.revoked.iter().filter_map(|token| token.tenant_name()).collect();
     revoked.sort_unstable();
     assert_eq!((changes.added, revoked, changes.in_force), (2, vec!["b", "c"], 3));
@@ -127,6 +137,21 @@ fn v_512_a_list_that_replaces_another_revokes_what_it_does_not_have() {
     let others = Authentication::new([0, 0, 0, 0].into(), &[], None, tokens).unwrap();
     let short = others.check_tenants(&HttpTenant::list("a first").unwrap()).unwrap_err();
     assert!(short.to_string().contains("at least 32 characters"), "{short}");
+}
+
+/// The operator's token may have changed since the list was checked.
+#[test]
+fn v_512_a_tenant_of_a_list_that_is_refused_has_no_state() {
+    let token = |text: &str| HttpToken::new(text).unwrap();
+    let tenants = HttpTenant::list("a first").unwrap();
+    let authentication =
+        Authentication::new([127, 0, 0, 1].into(), &[], Some(token("operator")), tenants).unwrap();
+    let next = HttpTenant::list("a first\nb second").unwrap();
+    authentication.check_tenants(&next).unwrap();
+    authentication.replace_token(token("second")).unwrap();
+    let refused = authentication.replace_tenants(next, |_| panic!("a state was made")).map(drop).unwrap_err();
+    assert!(refused.to_string().contains("`b` has the operator's token"), "{refused}");
+    assert_eq!(owners(&authentication, &["first", "second"]), [Some("a".to_owned()), None]);
 }
 
 /// The token of all clients of a server without tenants, or of the operator, is replaced by the same rules.

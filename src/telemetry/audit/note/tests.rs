@@ -37,3 +37,13 @@ fn a_new_key_signs_and_survives_as_text() {
         assert!(Signer::parse(text).is_none() && Verifier::parse(text).is_none(), "{text}");
     }
 }
+
+#[test]
+fn a_note_has_at_most_64_kib() {
+    let signer = Signer::parse(SECRET).unwrap();
+    let note = |length: usize| signer.sign(&format!("{}\n", "x".repeat(length)));
+    let others = note(0).len();
+    let longest = note(MAX_NOTE_BYTES - others);
+    assert!(signer.verifier().verify(&longest).is_some_and(|text| longest.starts_with(text)));
+    assert_eq!(signer.verifier().verify(&note(MAX_NOTE_BYTES - others + 1)), None);
+}

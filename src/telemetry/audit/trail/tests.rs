@@ -1,3 +1,4 @@
+mod damaged;
 mod days;
 
 use std::fs;

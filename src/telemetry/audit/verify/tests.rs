@@ -76,6 +76,6 @@ fn v_725_a_line_that_is_too_long_is_a_problem() {
     let lines = format!("{{\"seq\":1}}\n{}{{\"seq\":2}}\n", " ".repeat(1 << 20));
     fs::write(directory.path().join("2026-01-01.jsonl"), lines).unwrap();
     let found = verify(directory.path(), &VerifyOptions::default()).unwrap();
-    let is_named = |problem: &AuditProblem| problem.line == 2 && problem.problem == "it is no JSON object";
+    let is_named = |problem: &AuditProblem| problem.line == 2 && problem.problem == "it is not a JSON object";
     assert!(found.problems.iter().any(is_named), "{:?}", found.problems);
 }
