@@ -17,6 +17,10 @@ impl types::HostDescriptor for FileSystem<'_> {
         descriptor: Resource<types::Descriptor>,
         offset: u64,
     ) -> FsResult<Resource<DynInputStream>> {
+        // Its stream would always be ready, and never have anything.
+        if !self.file(&descriptor)?.mode.read {
+            return Err(fs_error(&FileErrorCode::BadDescriptor.into()));
+        }
         let stream: DynInputStream = Box::new(self.stream(&descriptor, offset)?);
         Ok(self.table.push(stream)?)
     }
