@@ -176,7 +176,7 @@ fn pm_119_random_bytes() {
     assert_eq!(report["value"], 1 << 20, "{report:#}");
 }
 
-/// The guest reports what its compiler has no memory for as a syntax error without a place.
+/// The guest reports what its compiler has no memory for as a syntax error without a location.
 #[tokio::test]
 async fn v_759_a_source_that_no_memory_is_left_to_compile() {
     let script = |items: usize| format!("a = 1\nx = {}\nreturn len(x)", "a, ".repeat(items));
