@@ -8,10 +8,10 @@ use futures::FutureExt as _;
 use tokio_util::bytes::Bytes;
 use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
 
-use crate::files::{FileError, OpenFile};
+use crate::files::{FileError, FileErrorCode, MemoryBudget, OpenFile};
 
 /// Maximum bytes of one write to a stream.
-const MAX_WRITE: usize = 1 << 20;
+pub(super) const MAX_WRITE: usize = 1 << 20;
 
 /// Bytes that are read ahead for a guest that waits before it reads.
 const READ_AHEAD: usize = 8 << 10;
@@ -20,6 +20,8 @@ const READ_AHEAD: usize = 8 << 10;
 pub(super) struct FileStream {
     file: Arc<OpenFile>,
     offset: u64,
+    /// Counts the bytes of a write until it has ended.
+    budget: Arc<MemoryBudget>,
     /// What was read ahead because the guest waited for it.
     read: Option<Bytes>,
     /// A write that the guest has begun.
@@ -30,8 +32,8 @@ pub(super) struct FileStream {
 type Waiting<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 impl FileStream {
-    pub(super) fn new(file: Arc<OpenFile>, offset: u64) -> Self {
-        Self { file, offset, read: None, written: None, failure: None }
+    pub(super) fn new(file: Arc<OpenFile>, offset: u64, budget: Arc<MemoryBudget>) -> Self {
+        Self { file, offset, budget, read: None, written: None, failure: None }
     }
 
     async fn read_some(&mut self, size: usize) -> StreamResult<Bytes> {
@@ -123,11 +125,22 @@ impl InputStream for FileStream {
 impl OutputStream for FileStream {
     /// Begins a write. `ready` waits for its end, and `check_write` says how it went.
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        // Checked here, because a guest that was taken over does not ask first.
+        if self.written.is_some() || bytes.len() > MAX_WRITE {
+            return Err(StreamError::trap("more is written than `check-write` permits"));
+        }
+        // In a granted directory it may wait for earlier operations of the run.
+        let Some(held) = self.budget.hold_waiting(bytes.len()) else {
+            return Err(stream_error(FileErrorCode::NoSpace.into()));
+        };
         let (file, offset) = (Arc::clone(&self.file), self.offset);
         if offset != u64::MAX {
             self.offset = offset.saturating_add(bytes.len() as u64);
         }
-        self.written = Some(Box::pin(write_at(file, offset, bytes)));
+        self.written = Some(Box::pin(async move {
+            let _held = held;
+            write_at(file, offset, bytes).await
+        }));
         // A write to memory has ended after this poll; any other has begun.
         self.poll_written();
         match self.failure.take() {

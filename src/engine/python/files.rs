@@ -15,6 +15,7 @@ use wasmtime_wasi::p2::bindings::filesystem::{preopens, types};
 use wasmtime_wasi::p2::{FsError, FsResult};
 
 use self::values::{code, fs_error};
+use super::file_stream::FileStream;
 use crate::files::{EntryKind, FileError, FileErrorCode, GuestPath, Metadata, OpenFile, OpenSlot, RunFiles};
 
 /// The files of a guest, as data of its store.
@@ -82,6 +83,13 @@ impl FileSystem<'_> {
             Handle::File(file) => Ok(Arc::clone(file)),
             Handle::Directory { .. } => Err(fs_error(&FileErrorCode::IsDirectory.into())),
         }
+    }
+
+    /// A stream of an open file, from an offset on.
+    fn stream(&self, descriptor: &Resource<types::Descriptor>, offset: u64) -> FsResult<FileStream> {
+        let file = self.file(descriptor)?;
+        let files = self.run().map_err(|error| fs_error(&error))?;
+        Ok(FileStream::new(file, offset, Arc::clone(files.budget())))
     }
 
     async fn metadata(&mut self, descriptor: &Resource<types::Descriptor>) -> FsResult<Metadata> {

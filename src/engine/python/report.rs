@@ -97,9 +97,11 @@ fn described(code: ErrorCode, report: &str, evidence: &Evidence<'_>) -> ScriptEr
     });
     let tool_code = report.code.as_deref().and_then(ToolErrorCode::from_name);
     let tool_code = tool_code.filter(|code| (evidence.has_given)(*code));
+    // What the compiler has no memory for is reported as a syntax error without a location.
+    let is_unlocated = code == ErrorCode::SyntaxError && report.line.is_none();
     let code = if tool_code == Some(ToolErrorCode::MaxToolCallsExceeded) {
         ErrorCode::MaxToolCallsExceeded
-    } else if evidence.memory_refused && report.name.as_deref() == Some("MemoryError") {
+    } else if evidence.memory_refused && (report.name.as_deref() == Some("MemoryError") || is_unlocated) {
         return memory_limit(evidence.host);
     } else {
         code

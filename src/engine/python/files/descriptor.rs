@@ -9,7 +9,6 @@ use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsResult};
 use super::listing::{ENTRY_BYTES, Listing};
 use super::values::{fs_error, hash, new_time, stat};
 use super::{FileSystem, Handle, handle};
-use crate::engine::python::file_stream::FileStream;
 use crate::files::{EntryKind, FileErrorCode, NextInScratch, OpenMode};
 
 impl types::HostDescriptor for FileSystem<'_> {
@@ -18,7 +17,11 @@ impl types::HostDescriptor for FileSystem<'_> {
         descriptor: Resource<types::Descriptor>,
         offset: u64,
     ) -> FsResult<Resource<DynInputStream>> {
-        let stream: DynInputStream = Box::new(FileStream::new(self.file(&descriptor)?, offset));
+        // Its stream would always be ready, and never have anything.
+        if !self.file(&descriptor)?.mode.read {
+            return Err(fs_error(&FileErrorCode::BadDescriptor.into()));
+        }
+        let stream: DynInputStream = Box::new(self.stream(&descriptor, offset)?);
         Ok(self.table.push(stream)?)
     }
 
@@ -27,7 +30,7 @@ impl types::HostDescriptor for FileSystem<'_> {
         descriptor: Resource<types::Descriptor>,
         offset: u64,
     ) -> FsResult<Resource<DynOutputStream>> {
-        let stream: DynOutputStream = Box::new(FileStream::new(self.file(&descriptor)?, offset));
+        let stream: DynOutputStream = Box::new(self.stream(&descriptor, offset)?);
         Ok(self.table.push(stream)?)
     }
 

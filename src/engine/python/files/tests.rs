@@ -52,3 +52,78 @@ async fn v_477_lists_of_directories_are_charged() {
     }
     assert_eq!(files.budget().used(), 0);
 }
+
+#[cfg(all(feature = "process", target_os = "linux"))]
+mod elsewhere {
+    use std::future::{pending, ready};
+    use std::path::PathBuf;
+
+    use futures::FutureExt as _;
+    use futures::future::BoxFuture;
+    use tokio_util::bytes::Bytes;
+    use wasmtime_wasi::p2::{OutputStream as _, StreamError};
+
+    use super::*;
+    use crate::engine::python::file_stream::MAX_WRITE;
+    use crate::files::{FileAnswer, FileHost, FileOperation};
+
+    /// Files in which no write ever ends.
+    struct NeverWritten;
+
+    impl FileHost for NeverWritten {
+        fn perform(&self, operation: FileOperation) -> BoxFuture<'static, Result<FileAnswer, FileError>> {
+            match operation {
+                FileOperation::Open { .. } => ready(Ok(FileAnswer::Opened(1))).boxed(),
+                _ => pending().boxed(),
+            }
+        }
+
+        fn close(&self, _file: u64) {}
+    }
+
+    /// What a guest writes to streams without waiting for any of them is bounded for all together.
+    #[tokio::test]
+    async fn v_760_writes_that_are_not_waited_for_are_bounded() {
+        let path = PathBuf::from("/granted");
+        let options = FileOptions {
+            directories: vec![GrantedDirectory { root: path.clone(), path, access: Access::Write }],
+            memory_bytes: 4 * MAX_WRITE,
+            quota: Box::new(|| FileQuota { written_bytes: 0, files: 0, file_bytes: 0 }),
+            caller: None,
+            clock: Clock::counting(),
+            runtime: tokio::runtime::Handle::current(),
+            is_dry_run: false,
+        };
+        let files = Arc::new(RunFiles::elsewhere(options, Arc::new(NeverWritten)));
+        let mut table = ResourceTable::new();
+        let mut guest = FileSystem { table: &mut table, files: Some(&files) };
+        let (root, _) = preopens::Host::get_directories(&mut guest).unwrap().remove(0);
+        let opened = types::HostDescriptor::open_at(
+            &mut guest,
+            root,
+            types::PathFlags::empty(),
+            "granted/file".to_owned(),
+            types::OpenFlags::CREATE,
+            types::DescriptorFlags::WRITE,
+        );
+        let file = opened.await.unwrap();
+        let open_stream = || guest.stream(&file, 0).unwrap();
+        let bytes = |length| Bytes::from(vec![0_u8; length]);
+        let mut streams = Vec::new();
+        for _ in 0..4 {
+            let mut stream = open_stream();
+            stream.write(bytes(MAX_WRITE)).unwrap();
+            assert_eq!(stream.check_write().unwrap(), 0, "its write has not ended");
+            streams.push(stream);
+        }
+        let refused = open_stream().write(bytes(1));
+        assert!(matches!(refused, Err(StreamError::LastOperationFailed(_))), "{refused:?}");
+        // Each stream has one write at a time, of the size that it permits.
+        let second = streams[0].write(bytes(1));
+        assert!(matches!(second, Err(StreamError::Trap(_))), "{second:?}");
+        streams.clear();
+        let longer = open_stream().write(bytes(MAX_WRITE + 1));
+        assert!(matches!(longer, Err(StreamError::Trap(_))), "{longer:?}");
+        open_stream().write(bytes(MAX_WRITE)).unwrap();
+    }
+}

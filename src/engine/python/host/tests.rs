@@ -56,3 +56,14 @@ async fn v_476_a_long_query_is_the_only_one() {
     }
     assert_eq!(run.held_bytes, MAX_QUERY_BYTES + 1);
 }
+
+/// An error of serde quotes what it does not know.
+#[tokio::test]
+async fn v_763_a_query_that_cannot_be_read_is_not_quoted_as_a_whole() {
+    let environment = RunEnvironment::empty(Limits::default(), tokio::runtime::Handle::current());
+    let context = Arc::new(ExecutionContext::new(Script::python("source"), environment));
+    let unknown = format!(r#"{{"kind":"{}"}}"#, "a".repeat(1 << 20));
+    let error = RunHost::query(context, &unknown).await.unwrap_err();
+    assert!(error.message.starts_with("unknown variant `aaa"), "{error:?}");
+    assert!(error.message.len() < 2_000, "{}", error.message.len());
+}

@@ -44,12 +44,14 @@ pub(crate) struct MemoryLimiter {
     /// `used` before the last growth, which the system may still refuse.
     before: usize,
     refused: bool,
+    /// Whether the log says that the system has refused memory.
+    has_warned: bool,
 }
 
 impl MemoryLimiter {
     pub(super) fn new(limit: usize) -> Self {
         let shared = GuestMemory { limit: AtomicUsize::new(limit), used: AtomicUsize::new(0) };
-        Self { shared: Arc::new(shared), files: None, before: 0, refused: false }
+        Self { shared: Arc::new(shared), files: None, before: 0, refused: false, has_warned: false }
     }
 
     /// The memory's size and limit, for other threads.
@@ -100,7 +102,10 @@ impl ResourceLimiter for MemoryLimiter {
     }
 
     fn memory_grow_failed(&mut self, error: wasmtime::Error) -> wasmtime::Result<()> {
-        tracing::warn!(%error, "the system has no memory for a Python script");
+        // Once for each guest: a script may try again thousands of times a second.
+        if !std::mem::replace(&mut self.has_warned, true) {
+            tracing::warn!(%error, "the system has no memory for a Python script");
+        }
         self.shared.used.store(self.before, Ordering::Relaxed);
         self.refused = true;
         Ok(())

@@ -1,3 +1,4 @@
+use tracing::span;
 use wasmtime::ResourceLimiter as _;
 
 use super::memory_limit::MAX_TABLE_ELEMENTS;
@@ -27,6 +28,47 @@ fn memory_that_the_system_refuses_is_not_counted() {
     memory.memory_grow_failed(wasmtime::format_err!("no memory")).unwrap();
     assert_eq!(memory.used(), 2 * PAGE);
     assert!(memory.was_refused());
+}
+
+/// Counts the log events of a thread.
+struct EventCounter(Arc<AtomicU64>);
+
+impl tracing::Subscriber for EventCounter {
+    fn enabled(&self, _metadata: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _span: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _span: &span::Id, _values: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _span: &span::Id, _follows: &span::Id) {}
+
+    fn event(&self, _event: &tracing::Event<'_>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn enter(&self, _span: &span::Id) {}
+
+    fn exit(&self, _span: &span::Id) {}
+}
+
+#[test]
+fn v_761_memory_that_the_system_refuses_again_and_again_is_one_warning() {
+    let events = Arc::new(AtomicU64::new(0));
+    tracing::subscriber::with_default(EventCounter(Arc::clone(&events)), || {
+        for _guest in 0..2 {
+            let mut memory = MemoryLimiter::new(10 * PAGE);
+            for _ in 0..1_000 {
+                assert!(memory.memory_growing(0, 2 * PAGE, None).unwrap());
+                memory.memory_grow_failed(wasmtime::format_err!("no memory")).unwrap();
+            }
+            assert!(memory.was_refused());
+        }
+    });
+    assert_eq!(events.load(Ordering::Relaxed), 2);
 }
 
 #[test]

@@ -216,3 +216,15 @@ async fn pc_111_many_starts() {
     }
     assert_eq!(compiled.load(Ordering::SeqCst), before);
 }
+
+/// The C library waits for a stream until it has something.
+#[tokio::test]
+async fn v_762_a_file_that_is_open_for_writing_is_not_read() {
+    let source = "
+import errno, os
+file = os.open('/tmp/a', os.O_WRONLY | os.O_CREAT)
+os.write(file, b'abc')
+try: os.read(file, 3)
+except OSError as error: return errno.errorcode[error.errno]";
+    obeyed(source, within(20_000), json!("EBADF")).await;
+}

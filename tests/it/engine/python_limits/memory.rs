@@ -175,3 +175,13 @@ fn pm_119_random_bytes() {
     let report = survives("import os; return len(os.urandom(1 << 20))", 5_000, "none", BESIDE);
     assert_eq!(report["value"], 1 << 20, "{report:#}");
 }
+
+/// The guest reports what its compiler has no memory for as a syntax error without a location.
+#[tokio::test]
+async fn v_759_a_source_that_no_memory_is_left_to_compile() {
+    let script = |items: usize| format!("a = 1\nx = {}\nreturn len(x)", "a, ".repeat(items));
+    obeyed(&script(8_000), small(), json!(8_000)).await;
+    violated(&script(60_000), small(), ErrorCode::MemoryLimit).await;
+    let result = violated("a = 1\nx = = 1", small(), ErrorCode::SyntaxError).await;
+    assert_eq!(result.error().unwrap().line, Some(2), "{}", result.to_json());
+}
