@@ -186,7 +186,7 @@ impl ReplSession {
     /// An editor at a terminal that has one, plain lines elsewhere.
     fn prompt(&self, runtime: &tokio::runtime::Runtime) -> anyhow::Result<InputSource> {
         if !terminal::is_interactive() || !terminal::moves_cursor() {
-            return Ok(InputSource::Lines(PlainLines::new(self.language)));
+            return Ok(InputSource::Lines(PlainLines::new(self.language, self.limits.source_bytes)));
         }
         self.learn_names(runtime);
         Ok(InputSource::Editor(Box::new(self.editor()?)))
