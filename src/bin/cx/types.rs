@@ -88,16 +88,16 @@ impl Declarations {
     }
 }
 
-/// Makes the declarations. Servers without known tools are asked first, if `asks`, or all of them with `--refresh`. A
+/// Makes the declarations. If `asks`, servers without known tools are asked first, or all of them with `--refresh`. A
 /// failure is a warning.
 fn declarations(arguments: &TypesArguments, config: Config, asks: bool) -> anyhow::Result<Declarations> {
     let executor = setup::builder_for_tools(config).warm_instances(0).build()?;
     let is_unknown = |server: &KnownServer| server.tools.is_none() || server.is_partial;
     let unknown = || executor.known_tools().into_iter().filter(is_unknown);
-    let asked: Vec<String> = match (arguments.refresh, asks) {
-        (true, _) => executor.server_names(),
-        (false, true) => unknown().map(|server| server.name).collect(),
-        (false, false) => Vec::new(),
+    let asked: Vec<String> = match (asks, arguments.refresh) {
+        (false, _) => Vec::new(),
+        (true, true) => executor.server_names(),
+        (true, false) => unknown().map(|server| server.name).collect(),
     };
     let mut failed = Vec::new();
     if !asked.is_empty() {
@@ -325,28 +325,26 @@ fn watch(arguments: &TypesArguments) -> anyhow::Result<ExitStatus> {
     ended
 }
 
-/// The files of the cache with their sizes and times.
-type Lists = Option<BTreeMap<PathBuf, (u64, Option<SystemTime>)>>;
+/// The files of the stored lists of tools, with their sizes and times.
+type StoredLists = BTreeMap<PathBuf, (u64, Option<SystemTime>)>;
 
-/// Writes what has changed since the last look.
+/// Writes what has changed since the last look. `lists` are those of the last look, if there was one.
 fn look(
     arguments: &TypesArguments,
     out: &Path,
     files: &mut ConfigFiles,
-    lists: &mut Lists,
+    lists: &mut Option<StoredLists>,
 ) -> anyhow::Result<()> {
     let has_changed = files.have_changed();
     let options = setup::load_options(arguments.mcp_config.clone())?;
     let config = if has_changed { files.load()? } else { Config::load(&options)? };
-    let now = setup::lists_directory(&config).map(|directory| listed(&directory));
-    let is_first = lists.is_none();
-    if !has_changed && *lists == now && !is_first {
+    let directory = setup::lists_directory(&config);
+    if !has_changed && lists.as_ref() == Some(&stored_lists(directory.as_deref())) {
         return Ok(());
     }
-    let directory = setup::lists_directory(&config);
     let declarations = declarations(arguments, config, has_changed && !arguments.offline)?;
     // Read again, because asking servers has changed them.
-    *lists = directory.map(|directory| listed(&directory)).or_else(|| Some(BTreeMap::new()));
+    *lists = Some(stored_lists(directory.as_deref()));
     let files = placed(out, arguments.lang, declarations.files.clone());
     if declarations.leave(&files) {
         return Ok(());
@@ -358,9 +356,10 @@ fn look(
     Ok(())
 }
 
-fn listed(directory: &Path) -> BTreeMap<PathBuf, (u64, Option<SystemTime>)> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten().take(MAX_CACHE_FILES);
-    let known = entries.filter_map(|entry| {
+/// The stored lists in a directory; none if lists are not stored.
+fn stored_lists(directory: Option<&Path>) -> StoredLists {
+    let entries = directory.and_then(|directory| fs::read_dir(directory).ok()).into_iter().flatten();
+    let known = entries.flatten().take(MAX_CACHE_FILES).filter_map(|entry| {
         let metadata = entry.metadata().ok().filter(fs::Metadata::is_file)?;
         Some((entry.path(), (metadata.len(), metadata.modified().ok())))
     });
