@@ -242,6 +242,39 @@ fn types_are_checked_by_the_real_type_checkers() {
     assert_eq!(output.status.code(), Some(2));
 }
 
+/// Its exit status was not looked at, so that a script seemed to have no errors where `node` was missing.
+#[test]
+fn a_type_checker_that_fails_is_no_success() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = place();
+    write(&place, "script.ts", "return 1");
+    write(&place, "script.py", "return 1");
+    let bin = place.0.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    for (name, script, program, expected) in [
+        ("tsc", "script.ts", "echo 'no node' >&2; exit 127", "`tsc` failed: exit status: 127: no node"),
+        ("tsc", "script.ts", "kill -9 $$", "`tsc` failed: signal: 9 (SIGKILL)"),
+        ("tsc", "script.ts", "echo 'error TS5023: x'; exit 1", "`tsc` failed: error TS5023: x"),
+        ("tsc", "script.ts", "exec yes", "`tsc` was stopped because it printed more than 67108864 bytes"),
+        (
+            "pyright",
+            "script.py",
+            "echo 'no node' >&2; exit 127",
+            "`pyright` failed: exit status: 127: no node",
+        ),
+        ("pyright", "script.py", "echo '{}'; exit 3", "`pyright` failed: exit status: 3"),
+        ("pyright", "script.py", "echo ok", "`pyright` printed something else than JSON"),
+    ] {
+        let path = bin.join(name);
+        fs::write(&path, format!("#!/bin/sh\n{program}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+        let output = cx(place.0.path(), &["check", "--types", script]).env("PATH", path).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((&*said, output.status.code()), (&*format!("error: {expected}\n"), Some(2)), "{program}");
+    }
+}
+
 fn cx(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cx"));
     for name in ["CACHE", "CONFIG", "STATE"] {
