@@ -90,6 +90,17 @@ fn set_up(arguments: &SetupArguments) -> anyhow::Result<ExitStatus> {
     if asks && !answer(Confirm::new("Make these changes?").with_default(true).prompt())?.unwrap_or(false) {
         return refused();
     }
+    make_changes(arguments, &survey, &plan, lock, choices.take_out)
+}
+
+/// Makes the changes, and reports what they save.
+fn make_changes(
+    arguments: &SetupArguments,
+    survey: &Survey,
+    plan: &Plan,
+    lock: SetupLock,
+    takes_out: bool,
+) -> anyhow::Result<ExitStatus> {
     let applied = plan.apply(&lock)?;
     drop(lock);
     if !arguments.json {
@@ -102,9 +113,9 @@ fn set_up(arguments: &SetupArguments) -> anyhow::Result<ExitStatus> {
     let measured = if arguments.no_connect { Ok(None) } else { savings::measure().map(Some) };
     let savings = measured.as_ref().ok().and_then(Option::as_ref);
     if arguments.json {
-        print_json(&report(&survey, &plan, Some(&applied.copies), savings).to_string())?;
+        print_json(&report(survey, plan, Some(&applied.copies), savings).to_string())?;
     } else if let Some(savings) = savings {
-        print_text(&render_savings(savings, &plan, choices.take_out))?;
+        print_text(&render_savings(savings, plan, takes_out))?;
     }
     measured.map(|_saved| ExitStatus::Success).map_err(diagnostic::after_output)
 }

@@ -7,7 +7,7 @@ use cx::setup::{FoundProject, FoundServer, Plan, ServerFitness, ServerList, Surv
 use cx::text::one_line;
 use serde_json::{Value, json};
 
-use crate::savings::{self, Savings, ToolsCost};
+use crate::savings::{Savings, ServerCost, ToolsCost};
 use crate::text::number_of_tools;
 
 /// The clients that were found, with their servers.
@@ -123,33 +123,13 @@ pub(super) fn report(
     copies: Option<&Path>,
     savings: Option<&Savings>,
 ) -> Value {
-    let servers = |servers: &[FoundServer]| {
-        let server = |server: &FoundServer| {
-            json!({
-                "name": server.name,
-                "summary": server.summary,
-                "fitness": match &server.fitness {
-                    ServerFitness::Usable => "usable",
-                    ServerFitness::Disabled => "disabled",
-                    ServerFitness::Cx => "cx",
-                    ServerFitness::Executor => "executor",
-                    _ => "unusable",
-                },
-                "reason": match &server.fitness {
-                    ServerFitness::Unusable(reason) => Some(reason),
-                    _ => None,
-                },
-            })
-        };
-        servers.iter().map(server).collect::<Vec<_>>()
-    };
     let clients = survey.clients.iter().map(|client| {
         json!({
             "client": client.name,
             "file": client.file.to_string_lossy(),
             "hasCx": client.has_cx,
             "problem": client.problem,
-            "servers": servers(&client.servers),
+            "servers": servers_json(&client.servers),
         })
     });
     let projects = survey.projects.iter().map(|project: &FoundProject| {
@@ -159,31 +139,53 @@ pub(super) fn report(
             "file": project.file.to_string_lossy(),
             "hasCx": project.has_cx,
             "problem": project.problem,
-            "servers": servers(&project.servers),
+            "servers": servers_json(&project.servers),
         })
     });
     let changes = plan.changes.iter().map(|change| {
         json!({ "file": change.path.to_string_lossy(), "owner": change.owner, "actions": change.actions })
     });
-    let costs = |savings: &Savings| {
-        let server = |server: &savings::ServerCost| match &server.tools {
-            Ok(ToolsCost { count, hidden, tokens }) => {
-                json!({ "name": server.name, "tools": count, "hiddenTools": hidden, "tokens": tokens })
-            }
-            Err(failure) => json!({ "name": server.name, "failure": failure }),
-        };
-        savings.servers.iter().map(server).collect::<Vec<_>>()
-    };
     json!({
         "clients": clients.collect::<Vec<_>>(),
         "projects": projects.collect::<Vec<_>>(),
         "changes": changes.collect::<Vec<_>>(),
         "notes": plan.notes,
         "copies": copies.map(|path| path.to_string_lossy()),
-        "servers": savings.map(costs),
+        "servers": savings.map(costs_json),
         "tokensBefore": savings.map(|savings| before(savings, plan)),
         "tokensAfter": savings.map(|savings| savings.cx),
     })
+}
+
+fn servers_json(servers: &[FoundServer]) -> Vec<Value> {
+    let server = |server: &FoundServer| {
+        json!({
+            "name": server.name,
+            "summary": server.summary,
+            "fitness": match &server.fitness {
+                ServerFitness::Usable => "usable",
+                ServerFitness::Disabled => "disabled",
+                ServerFitness::Cx => "cx",
+                ServerFitness::Executor => "executor",
+                _ => "unusable",
+            },
+            "reason": match &server.fitness {
+                ServerFitness::Unusable(reason) => Some(reason),
+                _ => None,
+            },
+        })
+    };
+    servers.iter().map(server).collect()
+}
+
+fn costs_json(savings: &Savings) -> Vec<Value> {
+    let server = |server: &ServerCost| match &server.tools {
+        Ok(ToolsCost { count, hidden, tokens }) => {
+            json!({ "name": server.name, "tools": count, "hiddenTools": hidden, "tokens": tokens })
+        }
+        Err(failure) => json!({ "name": server.name, "failure": failure }),
+    };
+    savings.servers.iter().map(server).collect()
 }
 
 /// The client's name as users know it, and the directory for which the list applies, if it does not apply everywhere.
