@@ -13,7 +13,7 @@ use crate::diagnostic;
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
 use crate::setup::{self, audited_tools_executor, tools_executor};
-use crate::text::{counted, revealed};
+use crate::text::{counted, revealed, shown_path};
 
 /// Shows the tools whose definition differs from the pinned one, and the skills whose text does.
 ///
@@ -33,7 +33,7 @@ pub(crate) fn changed(source: &ToolsSource) -> anyhow::Result<ExitStatus> {
     }
     let mut text = String::new();
     for DamagedPins { server, file, .. } in &damaged {
-        let (server, file) = (one_line(server), one_line(&file.display().to_string()));
+        let (server, file) = (one_line(server), shown_path(file));
         let _ =
             writeln!(text, "{server}: its pinned definitions were damaged; the file is set aside as {file}");
         if !changes.iter().any(|change| change.server == *server) {

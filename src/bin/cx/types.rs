@@ -15,6 +15,7 @@ use crate::args::{ScriptLanguage, TypesArguments};
 use crate::exit::ExitStatus;
 use crate::progress::ProgressLine;
 use crate::signals::Endings;
+use crate::text::shown_path;
 use crate::{diagnostic, document, output, setup};
 
 /// The file of TypeScript declarations, in the directory of `--out`.
@@ -187,10 +188,10 @@ fn make_directory(out: &Path, files: &[(PathBuf, String)]) -> anyhow::Result<()>
     anyhow::ensure!(
         out.is_dir() || !out.exists(),
         "`{}` is a file, and {} files are written: name a directory",
-        out.display(),
+        shown_path(out),
         files.len()
     );
-    fs::create_dir_all(out).with_context(|| format!("failed to make the directory `{}`", out.display()))
+    fs::create_dir_all(out).with_context(|| format!("failed to make the directory `{}`", shown_path(out)))
 }
 
 /// Checks that a file can be replaced: it is empty, or an earlier `cx types` has written it. `--out report.ts` would
@@ -198,13 +199,13 @@ fn make_directory(out: &Path, files: &[(PathBuf, String)]) -> anyhow::Result<()>
 fn check_is_own(path: &Path) -> anyhow::Result<()> {
     let Ok(file) = open_regular(path) else { return Ok(()) };
     let mut start = Vec::new();
-    let failed = || format!("failed to read `{}`", path.display());
+    let failed = || format!("failed to read `{}`", shown_path(path));
     file.take(MAX_BEGINNING).read_to_end(&mut start).with_context(failed)?;
     let is_own = start.is_empty() || String::from_utf8_lossy(&start).contains(HEADER);
     anyhow::ensure!(
         is_own,
         "`{}` is not a file of `cx types`: name another one or a directory, or remove it",
-        path.display()
+        shown_path(path)
     );
     Ok(())
 }
@@ -216,12 +217,13 @@ fn write<'a>(out: &Path, files: &'a [(PathBuf, String)]) -> anyhow::Result<Vec<&
     for (path, _) in files {
         // The user has named the directory, not its files: one may be a pipe without a reader.
         if path != out {
-            document::check_regular(path).with_context(|| format!("failed to write `{}`", path.display()))?;
+            document::check_regular(path)
+                .with_context(|| format!("failed to write `{}`", shown_path(path)))?;
         }
         check_is_own(path)?;
     }
     for (path, text) in files {
-        let failed = || format!("failed to write `{}`", path.display());
+        let failed = || format!("failed to write `{}`", shown_path(path));
         // A device is written to and not read first: some never end.
         if read_regular(path, text.len() as u64).is_ok_and(|old| old == text.as_bytes()) {
             continue;
@@ -240,12 +242,12 @@ fn check(files: &[(PathBuf, String)], declarations: &Declarations) -> anyhow::Re
             Ok(old) if old == text.as_bytes() => {}
             Ok(old) => {
                 let old = String::from_utf8_lossy(&old);
-                report.push_str(&format!("{}: {}", path.display(), difference(&old, text)));
+                report.push_str(&format!("{}: {}", shown_path(path), difference(&old, text)));
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                report.push_str(&format!("{}: missing\n", path.display()));
+                report.push_str(&format!("{}: missing\n", shown_path(path)));
             }
-            Err(error) => bail!("failed to read `{}`: {error}", path.display()),
+            Err(error) => bail!("failed to read `{}`: {error}", shown_path(path)),
         }
     }
     if report.is_empty() {
@@ -351,7 +353,7 @@ fn look(
     }
     make_directory(out, &files)?;
     for path in write(out, &files)? {
-        diagnostic::print_note(&format!("wrote {}", path.display()));
+        diagnostic::print_note(&format!("wrote {}", shown_path(path)));
     }
     Ok(())
 }

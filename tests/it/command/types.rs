@@ -184,3 +184,11 @@ fn without_stored_lists_servers_are_asked_when_the_configuration_changes_only() 
         assert_eq!(wait_for_end(&mut child, WATCHDOG).code(), Some(0));
     }
 }
+
+#[test]
+fn a_path_is_shown_on_one_line() {
+    let home = Home::new();
+    let output = home.command(&["types", "--check", "--out", "a\n\u{200b}b"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!((&*said, output.status.code()), ("a\\u{a}\\u{200b}b/cx.d.ts: missing\n", Some(1)));
+}
