@@ -278,6 +278,8 @@ fn configuration_that_is_wrong_ignored_or_not_trusted() {
     ill.has("problem", "configuration", "config.json", "");
     // The other checks are made nevertheless.
     assert_eq!(ill.section("engines").len(), 2);
+    ill.has("skipped", "servers", "the configuration cannot be used", "");
+    assert_eq!(ill.section("servers").len(), 1);
 
     home.write(".config/cx/config.json", &json!({
         "mcpServers": { "well": entry(&["well"]), "odd": { "command": "x", "env": { "LD_PRELOAD": "x.so" } } },
