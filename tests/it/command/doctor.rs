@@ -267,6 +267,12 @@ fn a_server_that_wants_a_sign_in_and_tokens_that_cannot_be_used() {
     assert_eq!(status.status.code(), Some(0));
     let all = String::from_utf8_lossy(&status.stdout).into_owned();
     assert_eq!(all, "mail: has an `Authorization` header in the configuration\n");
+    // Why a server is not there is said.
+    home.write(".mcp.json", &json!({ "mcpServers": { "other": { "url": url } } }).to_string());
+    for arguments in [&["auth", "status"][..], &["auth", "status", "other"]] {
+        let said = command(&home, arguments).output().unwrap().stderr;
+        assert!(String::from_utf8_lossy(&said).contains("warning[config_untrusted]"), "{arguments:?}");
+    }
 }
 
 #[test]
