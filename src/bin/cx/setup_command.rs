@@ -175,21 +175,43 @@ fn survey(arguments: &SetupArguments) -> anyhow::Result<Survey> {
         survey.clients.retain(|client| is_asked_for(client.name));
         survey.projects.retain(|project| is_asked_for(project.client));
     }
-    let asks = asks(arguments);
     for name in &arguments.servers {
-        let lists = survey.lists().filter(|(_, servers)| servers.iter().any(|server| server.name == *name));
-        let lists: Vec<ServerList> = lists.map(|(list, _)| list).collect();
-        let Some(first) = lists.first() else {
-            return Err(diagnostic::invalid(anyhow::anyhow!("no client has a server `{name}`")));
-        };
-        if !asks && !arguments.projects && lists.iter().all(|list| list.directory.is_some()) {
-            return Err(diagnostic::invalid(anyhow::anyhow!(
-                "`{name}` is a server of one directory only, in {}: --projects lets it move",
-                shown_below_home(&first.file)
-            )));
-        }
+        check_named(&survey, arguments, name).map_err(diagnostic::invalid)?;
     }
     Ok(survey)
+}
+
+/// Checks that a server that an argument names can be put behind cx.
+///
+/// # Errors
+///
+/// If no client has such a server, or none can be moved.
+fn check_named(survey: &Survey, arguments: &SetupArguments, name: &str) -> anyhow::Result<()> {
+    let servers =
+        survey.lists().flat_map(|(list, servers)| servers.iter().map(move |server| (list.clone(), server)));
+    let named: Vec<(ServerList, &FoundServer)> = servers.filter(|(_, server)| server.name == name).collect();
+    let Some((first, _)) = named.first() else { bail!("no client has a server `{name}`") };
+    let reasons: Vec<String> = named.iter().filter_map(|(_, server)| why_left(&server.fitness)).collect();
+    if let Some(reason) = reasons.first().filter(|_| reasons.len() == named.len()) {
+        bail!("`{name}` cannot be put behind cx: {reason}");
+    }
+    if !asks(arguments) && !arguments.projects && named.iter().all(|(list, _)| list.directory.is_some()) {
+        bail!(
+            "`{name}` is a server of one directory only, in {}: --projects lets it move",
+            shown_below_home(&first.file)
+        );
+    }
+    Ok(())
+}
+
+/// Why a server is never put behind cx; `None` if it can be.
+fn why_left(fitness: &ServerFitness) -> Option<String> {
+    match fitness {
+        ServerFitness::Cx => Some("it is cx itself".to_owned()),
+        ServerFitness::Executor => Some("it is an executor like cx".to_owned()),
+        ServerFitness::Unusable(reason) => Some(one_line(reason)),
+        _ => None,
+    }
 }
 
 /// Whether the user is asked what to do.

@@ -284,6 +284,23 @@ fn a_configuration_that_exists_is_merged_replaced_or_kept() {
     assert!(home.read(CLAUDE.0).contains("library"));
 }
 
+/// It was left out without a word, and the clients were changed.
+#[test]
+fn a_named_server_that_cannot_move_is_an_error() {
+    let home = Home::with(&[CLAUDE, CURSOR, CODEX]);
+    for (name, expected) in [
+        ("absent", "no client has a server `absent`"),
+        ("code-executor", "`code-executor` cannot be put behind cx: it is an executor like cx"),
+        ("nothing", "`nothing` cannot be put behind cx: "),
+        ("files", "`files` cannot be put behind cx: "),
+    ] {
+        let output = home.setup(&["--yes", "--no-connect", "--server", "library", "--server", name]);
+        let said = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.starts_with(&format!("error: {expected}")), "{said}");
+    }
+    assert!(!home.path(OWN).exists());
+}
+
 /// The tokens (o200k) of the definitions of the example server, counted here.
 fn tokens_of_library() -> usize {
     let server = McpServer::stdio("library", library_server().to_str().unwrap());
