@@ -278,7 +278,12 @@ fn a_configuration_that_exists_is_merged_replaced_or_kept() {
 
     let home = Home::with(&[CLAUDE, own]);
     let output = home.setup(&["--yes", "--no-connect", "--existing", "keep", "--take-out"]);
-    assert!(text(&output.stdout).contains("is not in cx's configuration, which is kept"));
+    // By its name in the client, also where cx has another server of that name.
+    let said = text(&output.stdout);
+    for name in ["library", "github"] {
+        let note = format!("note: `{name}` of Claude Code is not in cx's configuration, which is kept");
+        assert!(said.contains(&note), "{said}");
+    }
     assert_eq!(home.read(OWN), own.1);
     // Entries that cx cannot use stay in the client.
     assert!(home.read(CLAUDE.0).contains("library"));
