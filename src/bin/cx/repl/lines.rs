@@ -7,7 +7,7 @@ use cx::{CancellationToken, Language};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
-use super::pieces;
+use super::pieces::GrowingInput;
 use crate::writer::{self, Stream};
 
 /// The result of reading an input.
@@ -49,6 +49,7 @@ impl PlainLines {
         // Created for each input, so that an interrupt during a script does not affect the prompt.
         let mut interrupt = signal(SignalKind::interrupt()).context("failed to watch for interrupts")?;
         let mut input = String::new();
+        let mut growing = GrowingInput::new(self.language);
         loop {
             if self.is_terminal {
                 let prompt = if input.is_empty() { format!("{caret}> ") } else { "... ".to_owned() };
@@ -84,7 +85,7 @@ impl PlainLines {
                 input.push('\n');
             }
             input.push_str(&line);
-            if input.starts_with(':') || !pieces::goes_on(self.language, &input) {
+            if input.starts_with(':') || !growing.goes_on(&input) {
                 return Ok(Typed::Input(input));
             }
         }
