@@ -19,7 +19,7 @@ use serde_json::json;
 
 use self::render::{owner, render_plan, render_savings, render_survey, report, shown_below_home};
 use crate::args::{ExistingServers, SetupArguments};
-use crate::exit::ExitStatus;
+use crate::exit::{ExitStatus, Interrupted};
 use crate::output::{print_json, print_text};
 use crate::writer;
 use crate::{diagnostic, savings, setup, terminal};
@@ -326,18 +326,6 @@ fn ask(survey: &Survey, arguments: &SetupArguments) -> anyhow::Result<Option<Cho
 /// Whether cx's own configuration of this user has servers. A mistake in it is reported by the plan.
 fn has_servers() -> bool {
     setup::load(Vec::new()).is_ok_and(|config| !config.servers.is_empty())
-}
-
-/// Ctrl-C in place of an answer.
-#[derive(Debug)]
-struct Interrupted;
-
-impl std::error::Error for Interrupted {}
-
-impl std::fmt::Display for Interrupted {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("interrupted")
-    }
 }
 
 /// The answer to a question; `None` if the user cancelled with Escape. Ctrl-C is the error [`Interrupted`].

@@ -1,16 +1,24 @@
 //! Checks types of scripts with external type checkers: `tsc` and `pyright`, if they are installed.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, anyhow, bail, ensure};
 use cx::command::read_regular;
 use serde_json::{Value, json};
+use tokio::process::Command;
+
+use crate::exit::Interrupted;
+use crate::signals::Endings;
 
 /// How long a type checker may take. It starts in seconds.
 const MAX_TIME: Duration = Duration::from_secs(120);
+
+/// How often it is checked how much a type checker has printed.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Maximum bytes that a type checker may print: some hundred thousand problems.
 const MAX_PRINTED: u64 = 64 << 20;
@@ -225,7 +233,7 @@ struct Printed {
 ///
 /// # Errors
 ///
-/// If it is not installed, takes too long or prints too much.
+/// If it is not installed, takes too long or prints too much; [`Interrupted`] after a signal.
 fn perform(program: &str, arguments: &[&str], directory: &Path) -> anyhow::Result<Printed> {
     let (stdout, stderr) = (directory.join("stdout"), directory.join("stderr"));
     let create = |path: &Path| fs::File::create(path).context("failed to write beside the script");
@@ -233,22 +241,11 @@ fn perform(program: &str, arguments: &[&str], directory: &Path) -> anyhow::Resul
         clippy::disallowed_methods,
         reason = "a type checker is no server of scripts, and runs none of them"
     )]
-    let started = Command::new(program)
-        .args(arguments)
-        .current_dir(directory)
-        .stdin(Stdio::null())
-        .stdout(create(&stdout)?)
-        .stderr(create(&stderr)?)
-        .spawn();
-    let mut child = match started {
-        Ok(child) => child,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let package = if program == "tsc" { "typescript" } else { "pyright" };
-            bail!("`--types` needs `{program}` on the path: install it with `npm install -g {package}`");
-        }
-        Err(error) => return Err(error).with_context(|| format!("failed to start `{program}`")),
-    };
-    let status = wait(&mut child, program, &[&stdout, &stderr])?;
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(directory).stdin(Stdio::null());
+    command.stdout(create(&stdout)?).stderr(create(&stderr)?).kill_on_drop(true);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let status = runtime.block_on(wait(command, program, &[&stdout, &stderr]))?;
     let text = read_regular(&stdout, MAX_PRINTED);
     let text = text.with_context(|| format!("failed to read what `{program}` printed"))?;
     let failure = (!status.success()).then(|| {
@@ -262,24 +259,41 @@ fn perform(program: &str, arguments: &[&str], directory: &Path) -> anyhow::Resul
     Ok(Printed { text: String::from_utf8_lossy(&text).into_owned(), failure })
 }
 
-/// Waits for a type checker, and stops it at its limits.
-fn wait(child: &mut Child, program: &str, printed: &[&Path]) -> anyhow::Result<ExitStatus> {
-    let began = Instant::now();
-    let is_large = |path: &&Path| path.metadata().is_ok_and(|found| found.len() > MAX_PRINTED);
-    loop {
-        if let Some(status) = child.try_wait().with_context(|| format!("failed to wait for `{program}`"))? {
-            return Ok(status);
+/// Starts a type checker, waits for its end, and ends it at its limits and after a signal.
+async fn wait(mut command: Command, program: &str, printed: &[&Path]) -> anyhow::Result<ExitStatus> {
+    // Before the start. A signal would end this process, and the temporary directory would stay.
+    let mut endings = Endings::new()?;
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let package = if program == "tsc" { "typescript" } else { "pyright" };
+            bail!("`--types` needs `{program}` on the path: install it with `npm install -g {package}`");
         }
-        let reason = if began.elapsed() > MAX_TIME {
-            format!("after {} s", MAX_TIME.as_secs())
-        } else if printed.iter().any(is_large) {
-            format!("because it printed more than {MAX_PRINTED} bytes")
-        } else {
-            std::thread::sleep(Duration::from_millis(20));
-            continue;
-        };
-        let _ended = child.kill();
-        let _reaped = child.wait();
-        bail!("`{program}` was stopped {reason}");
-    }
+        Err(error) => return Err(error).with_context(|| format!("failed to start `{program}`")),
+    };
+    let is_large = |path: &&Path| path.metadata().is_ok_and(|found| found.len() > MAX_PRINTED);
+    let began = Instant::now();
+    let problem: anyhow::Error = loop {
+        tokio::select! {
+            status = child.wait() => {
+                let status = status.with_context(|| format!("failed to wait for `{program}`"))?;
+                // At a terminal Ctrl-C ends both processes.
+                if status.signal() == Some(libc::SIGINT) {
+                    return Err(Interrupted.into());
+                }
+                return Ok(status);
+            }
+            _signal = endings.received() => break Interrupted.into(),
+            () = tokio::time::sleep(LOOK) => {}
+        }
+        if began.elapsed() > MAX_TIME {
+            break anyhow!("`{program}` was stopped after {} s", MAX_TIME.as_secs());
+        }
+        if printed.iter().any(is_large) {
+            break anyhow!("`{program}` was stopped because it printed more than {MAX_PRINTED} bytes");
+        }
+    };
+    // Waits for its end, so that it does not write into the directory while that is removed.
+    let _ended = child.kill().await;
+    Err(problem)
 }
