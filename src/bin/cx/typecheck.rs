@@ -10,6 +10,7 @@ use anyhow::{Context as _, anyhow, bail, ensure};
 use cx::command::read_regular;
 use serde_json::{Value, json};
 use tokio::process::Command;
+use tokio::signal::unix::SignalKind;
 
 use crate::exit::Interrupted;
 use crate::signals::Endings;
@@ -278,7 +279,7 @@ async fn wait(mut command: Command, program: &str, printed: &[&Path]) -> anyhow:
             status = child.wait() => {
                 let status = status.with_context(|| format!("failed to wait for `{program}`"))?;
                 // At a terminal Ctrl-C ends both processes.
-                if status.signal() == Some(libc::SIGINT) {
+                if status.signal() == Some(SignalKind::interrupt().as_raw_value()) {
                     return Err(Interrupted.into());
                 }
                 return Ok(status);
