@@ -68,7 +68,8 @@ pub(crate) fn run(arguments: &DoctorArguments) -> anyhow::Result<ExitStatus> {
     Ok(if report.is_ok() { ExitStatus::Success } else { ExitStatus::Failed })
 }
 
-/// Runs the checks that wait for engines, servers and models. No servers are known unless the configuration `is_loaded`.
+/// Runs the checks that wait for engines, servers and models. Without a configuration that `is_loaded` no servers are
+/// known.
 ///
 /// # Errors
 ///

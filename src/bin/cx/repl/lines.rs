@@ -92,8 +92,8 @@ impl PlainLines {
     }
 }
 
-/// One line without its end; `None` at the end of stdin. Of a line that is longer than `max_bytes` only the beginning is
-/// read, which is longer too.
+/// One line without its end; `None` at the end of stdin. Of a line that is longer than `max_bytes` only the beginning
+/// is read, which is longer too.
 fn read_line(max_bytes: usize) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     // Two bytes more, for the end of a line of the maximum length.
