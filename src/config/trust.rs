@@ -106,18 +106,24 @@ impl TrustStore {
         })?
     }
 
-    /// Revokes the trust in a file, which need not exist any more. Returns whether it was trusted.
+    /// Revokes the trust in a file, which may be gone or be a link by now. Returns whether it was trusted.
     ///
     /// # Errors
     ///
     /// If the list cannot be written.
     pub fn revoke(&self, path: &Path) -> io::Result<bool> {
-        let resolved = canonical(path).to_string_lossy().into_owned();
-        let written = path.to_string_lossy().into_owned();
+        let in_directory = path.file_name().zip(path.parent()).map(|(name, directory)| {
+            let is_here = directory.as_os_str().is_empty();
+            canonical(if is_here { Path::new(".") } else { directory }).join(name)
+        });
+        let paths = [Some(canonical(path)), in_directory, Some(path.to_owned())];
         self.store.update(NAME, VERSION, |document: Option<Document>| {
             let mut document = document.unwrap_or_default();
-            let removed = [resolved, written].map(|path| document.files.remove(&path).is_some());
-            (document, removed.contains(&true))
+            let mut was_trusted = false;
+            for path in paths.iter().flatten() {
+                was_trusted |= document.files.remove(&*path.to_string_lossy()).is_some();
+            }
+            (document, was_trusted)
         })
     }
 

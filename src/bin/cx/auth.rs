@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use cx::auth::{self, AuthStatus};
-use cx::{McpServer, McpTransport};
+use cx::{Config, McpServer, McpTransport};
 use tokio::sync::oneshot;
 use url::Url;
 
@@ -85,7 +85,7 @@ async fn status(server: &McpServer) -> anyhow::Result<(String, bool)> {
 async fn status_of_all(mcp_config: Vec<PathBuf>) -> anyhow::Result<ExitStatus> {
     let mut lines = Vec::new();
     let mut are_usable = true;
-    for server in setup::load(mcp_config)?.servers {
+    for server in load(mcp_config)?.servers {
         let McpTransport::Http(http) = &server.transport else { continue };
         if http.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization")) {
             lines.push(format!("{}: has an `Authorization` header in the configuration", server.name));
@@ -107,10 +107,17 @@ fn exit_status(is_usable: bool) -> ExitStatus {
     if is_usable { ExitStatus::Success } else { ExitStatus::Failed }
 }
 
+/// The configuration. Its warnings are printed: they say why a server is not used.
+fn load(mcp_config: Vec<PathBuf>) -> anyhow::Result<Config> {
+    let config = setup::load(mcp_config)?;
+    diagnostic::print_warnings(&config.warnings);
+    Ok(config)
+}
+
 /// The server that the arguments name.
 fn find(arguments: &AuthServer) -> anyhow::Result<McpServer> {
     let Some(address) = &arguments.url else {
-        let config = setup::load(arguments.mcp_config.clone())?;
+        let config = load(arguments.mcp_config.clone())?;
         let found = config.servers.into_iter().find(|server| server.name == arguments.name);
         let name = &arguments.name;
         return found.with_context(|| {

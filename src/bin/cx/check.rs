@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::args::CheckArguments;
 use crate::diagnostic::invalid;
-use crate::exit::ExitStatus;
+use crate::exit::{ExitStatus, Interrupted};
 use crate::progress::ProgressLine;
 use crate::rules::ArgumentRules;
 use crate::source::Source;
@@ -65,7 +65,10 @@ pub(crate) fn run(mut arguments: CheckArguments) -> anyhow::Result<ExitStatus> {
     let is_program = !checked.findings.iter().any(|finding| matches!(finding.code, FindingCode::Script(_)));
     let mut from_types = Vec::new();
     if arguments.types && is_program {
-        from_types = types(&executor, &text, checked.program.clone(), language)?;
+        from_types = match types(&executor, &text, checked.program.clone(), language) {
+            Err(error) if error.is::<Interrupted>() => return Ok(ExitStatus::Interrupted),
+            found => found?,
+        };
         repeated::remove_repeated(&mut from_types, &mut checked, &text);
     }
     let Checked { findings, .. } = checked;

@@ -12,6 +12,7 @@ use crate::args::{Arguments, CompletionsArguments, ManArguments};
 use crate::document;
 use crate::exit::ExitStatus;
 use crate::output::print_text;
+use crate::text::shown_path;
 
 /// Prints a shell's completion script.
 ///
@@ -38,7 +39,7 @@ pub(crate) fn man(arguments: &ManArguments) -> anyhow::Result<ExitStatus> {
         print_text(&page(command).context("failed to make the page")?)?;
         return Ok(ExitStatus::Success);
     };
-    fs::create_dir_all(directory).with_context(|| format!("failed to make `{}`", directory.display()))?;
+    fs::create_dir_all(directory).with_context(|| format!("failed to make `{}`", shown_path(directory)))?;
     let mut commands = vec![command];
     while let Some(command) = commands.pop() {
         let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
@@ -47,7 +48,7 @@ pub(crate) fn man(arguments: &ManArguments) -> anyhow::Result<ExitStatus> {
         let page = page(command).with_context(|| format!("failed to make the page of `{name}`"))?;
         document::check_regular(&path)
             .and_then(|()| document::replace(&path, &page))
-            .with_context(|| format!("failed to write `{}`", path.display()))?;
+            .with_context(|| format!("failed to write `{}`", shown_path(&path)))?;
     }
     Ok(ExitStatus::Success)
 }

@@ -2,11 +2,13 @@
 
 use std::fmt::Write as _;
 
+use cx::text::one_line;
 use cx::{CONFIG_SCHEMA, Config, ConfigFileStatus};
 use serde_json::Value;
 
 use crate::args::{ConfigCommand, ShowArguments};
 use crate::exit::ExitStatus;
+use crate::text::{revealed, shown_path};
 use crate::{diagnostic, output, setup};
 
 /// The members of the configuration's JSON that are no settings: the text has parts for them, or stderr has them.
@@ -35,7 +37,7 @@ pub(crate) fn run(command: ConfigCommand) -> anyhow::Result<ExitStatus> {
                 if let Ok(executor) = &executor {
                     diagnostic::print_unmatched(executor);
                 }
-                output::print_text(&render(&config))?;
+                output::print_text(&revealed(&render(&config)))?;
             }
         }
     }
@@ -61,7 +63,8 @@ fn render(config: &Config) -> String {
         let _ = writeln!(text, "not used:");
     }
     for skipped in &config.skipped {
-        let _ = writeln!(text, "  {}: {} ({})", skipped.name, skipped.reason, skipped.origin);
+        let line = one_line(&format!("{}: {} ({})", skipped.name, skipped.reason, skipped.origin));
+        let _ = writeln!(text, "  {line}");
     }
     let _ = writeln!(text, "settings:");
     let settings = json.as_object().into_iter().flatten();
@@ -81,7 +84,8 @@ fn render(config: &Config) -> String {
             ConfigFileStatus::Untrusted => ": can only restrict what is allowed, until `cx trust` trusts it",
             _ => "",
         };
-        let _ = writeln!(text, "  {} ({}): {}{hint}", file.path.display(), file.role, file.status.as_str());
+        let (path, status) = (shown_path(&file.path), file.status.as_str());
+        let _ = writeln!(text, "  {path} ({}): {status}{hint}", file.role);
     }
     text
 }
@@ -95,5 +99,5 @@ fn setting(text: &mut String, config: &Config, name: &str, value: &Value) {
 fn origin(config: &Config, key: &str) -> String {
     let of_group = || config.origins.get(key.split_once('.')?.0);
     let origin = config.origins.get(key).or_else(of_group);
-    origin.map(|origin| format!("  [{origin}]")).unwrap_or_default()
+    origin.map(|origin| format!("  [{}]", one_line(&origin.to_string()))).unwrap_or_default()
 }

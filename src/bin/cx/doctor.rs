@@ -10,8 +10,6 @@ mod report;
 mod servers;
 mod stored;
 
-use cx::Config;
-
 use crate::args::DoctorArguments;
 use crate::exit::ExitStatus;
 use crate::progress::ProgressLine;
@@ -33,21 +31,18 @@ const DESCRIPTORS: usize = 24;
 pub(crate) fn run(arguments: &DoctorArguments) -> anyhow::Result<ExitStatus> {
     let mut report = Report::default();
     let progress = ProgressLine::start("looking at the configuration");
-    let config = match setup::load(arguments.mcp_config.clone()) {
-        Ok(config) => {
-            report.add(configuration::check(&config));
-            config
-        }
-        Err(error) => {
-            report.add([configuration::unusable(&error)]);
-            Config::default()
-        }
-    };
+    let loaded = setup::load(arguments.mcp_config.clone());
+    report.add(match &loaded {
+        Ok(config) => configuration::check(config),
+        Err(error) => vec![configuration::unusable(error)],
+    });
+    let is_loaded = loaded.is_ok();
+    let config = loaded.unwrap_or_default();
     match DoctorContext::new(&config) {
         Ok(context) => {
             report.add(configuration::unmatched(&context.executor));
             report.add(machine::check(&context.executor, &config));
-            match run_checks(&context, arguments, &progress) {
+            match run_checks(&context, arguments, is_loaded, &progress) {
                 Ok(checks) => report.add(checks),
                 Err(check) => report.add([*check]),
             }
@@ -73,7 +68,8 @@ pub(crate) fn run(arguments: &DoctorArguments) -> anyhow::Result<ExitStatus> {
     Ok(if report.is_ok() { ExitStatus::Success } else { ExitStatus::Failed })
 }
 
-/// Runs the checks that wait for engines, servers and models.
+/// Runs the checks that wait for engines, servers and models. Without a configuration that `is_loaded` no servers are
+/// known.
 ///
 /// # Errors
 ///
@@ -81,6 +77,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> anyhow::Result<ExitStatus> {
 fn run_checks(
     context: &DoctorContext,
     arguments: &DoctorArguments,
+    is_loaded: bool,
     progress: &ProgressLine,
 ) -> Result<Vec<Check>, Box<Check>> {
     let refused = |error: &std::io::Error| Box::new(machine::refused(&error.to_string()));
@@ -89,7 +86,11 @@ fn run_checks(
     let runtime = runtime.map_err(|error| refused(&error))?;
     runtime.block_on(async {
         let mut checks = engines::check(context, progress).await;
-        checks.extend(servers::check(context, arguments.offline, progress).await);
+        if is_loaded {
+            checks.extend(servers::check(context, arguments.offline, progress).await);
+        } else {
+            checks.push(servers::unknown());
+        }
         checks.extend(servers::sign_ins(&context.config).await);
         if arguments.ask_model {
             checks.push(model::ask(context, progress).await);

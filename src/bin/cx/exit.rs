@@ -42,6 +42,11 @@ impl ExitStatus {
     }
 }
 
+/// A signal, or Ctrl-C in place of an answer, has ended the command.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted")]
+pub(crate) struct Interrupted;
+
 /// Ends the process at once.
 ///
 /// Does not return through `main`: that would run the destructors of V8 and libc while a thread

@@ -1,18 +1,19 @@
 //! `cx tools changed` and `cx tools accept`: tools and skills that differ from the pinned ones.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use anyhow::bail;
 use cx::text::one_line;
-use cx::{DamagedPins, SkillChange, ToolChange};
+use cx::{DamagedPins, Executor, SkillChange, ToolChange};
 use serde_json::{Value, json};
 
 use crate::args::ToolsSource;
 use crate::diagnostic;
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
-use crate::setup::{audited_tools_executor, tools_executor};
-use crate::text::{counted, revealed};
+use crate::setup::{self, audited_tools_executor, tools_executor};
+use crate::text::{counted, revealed, shown_path};
 
 /// Shows the tools whose definition differs from the pinned one, and the skills whose text does.
 ///
@@ -32,7 +33,7 @@ pub(crate) fn changed(source: &ToolsSource) -> anyhow::Result<ExitStatus> {
     }
     let mut text = String::new();
     for DamagedPins { server, file, .. } in &damaged {
-        let (server, file) = (one_line(server), one_line(&file.display().to_string()));
+        let (server, file) = (one_line(server), shown_path(file));
         let _ =
             writeln!(text, "{server}: its pinned definitions were damaged; the file is set aside as {file}");
         if !changes.iter().any(|change| change.server == *server) {
@@ -101,60 +102,97 @@ fn skill_json(change: &SkillChange) -> Value {
     })
 }
 
-/// Pins the current definitions of tools, and the texts of skills that were read last.
+/// Pins the current definitions of tools, and the texts of skills that were read last: all that `names` name, or none.
 ///
 /// # Errors
 ///
 /// What is wrong with the configuration, the pins or the names.
 pub(crate) fn accept(source: &ToolsSource, names: &[String], all: bool) -> anyhow::Result<ExitStatus> {
     let executor = audited_tools_executor(source)?;
+    let accepted = accept_with(&executor, source.json, names, all);
+    // Only now, because a closed executor writes no audit trail.
+    setup::close(&executor)?;
+    accepted
+}
+
+fn accept_with(
+    executor: &Executor,
+    is_json: bool,
+    names: &[String],
+    all: bool,
+) -> anyhow::Result<ExitStatus> {
     let changes = executor.tool_changes()?;
     let damaged = executor.damaged_pins();
+    let skills = match executor.skill_changes() {
+        Err(error) if all => return Err(error.into()),
+        skills => skills.ok(),
+    };
+    let configured = executor.server_names();
+    let damaged: BTreeSet<&str> = damaged.iter().map(|pins| &*pins.server).collect();
+    let mut servers = damaged.clone();
+    servers.extend(changes.iter().map(|change| &*change.server));
+    match &skills {
+        Some(skills) => servers.extend(skills.iter().map(|change| &*change.server)),
+        // What cannot be read of the skills of some server is forgotten when that server is accepted.
+        None => servers.extend(configured.iter().map(|name| &**name)),
+    }
+    let mut done = Vec::new();
     if all {
-        let mut servers: Vec<&str> = changes.iter().map(|change| &*change.server).collect();
-        servers.extend(damaged.iter().map(|damaged| &*damaged.server));
-        let skills = executor.skill_changes()?;
-        servers.extend(skills.iter().map(|change| &*change.server));
-        servers.sort_unstable();
-        servers.dedup();
-        let mut done = Vec::new();
         for server in servers {
             done.push((server, executor.accept_tools(server, None)?));
         }
-        match source.json {
-            true => print_pinned(&done)?,
-            false => {
-                print_text(&format!("pinned {}", counted(changes.len() + skills.len(), "definition")))?;
+        if !is_json {
+            let count = changes.len() + skills.as_ref().map_or(0, Vec::len);
+            print_text(&format!("pinned {}", counted(count, "definition")))?;
+        }
+    } else {
+        let targets: Vec<Target<'_>> =
+            names.iter().map(|name| target(name, &changes, &servers)).collect::<anyhow::Result<_>>()?;
+        for (name, Target { server, tool }) in names.iter().zip(targets) {
+            let pinned = executor.accept_tools(server, tool)?;
+            done.push((name.as_str(), pinned));
+            match pinned {
+                _ if is_json => {}
+                0 if damaged.contains(server) => {
+                    print_text(&format!("the definitions that {name} lists next are pinned"))?;
+                }
+                _ => print_text(&format!("pinned {} of {name}", counted(pinned, "definition")))?,
             }
         }
-        return Ok(ExitStatus::Success);
     }
-    let mut done = Vec::new();
-    for name in names {
-        // Server names may contain dots. The recorded changes show where the tool's name begins.
-        let is_named = |change: &&ToolChange| {
-            path(change) == *name || format!("{}.{}", change.server, change.tool) == *name
-        };
-        let change = changes.iter().find(is_named);
-        let pinned = match change {
-            Some(change) => executor.accept_tools(&change.server, Some(&change.tool))?,
-            None => executor.accept_tools(name, None)?,
-        };
-        let is_damaged = damaged.iter().any(|damaged| damaged.server == *name);
-        if pinned == 0 && !is_damaged {
-            bail!("no tool or server `{name}` differs from its pinned definition; see `cx tools changed`");
-        }
-        done.push((name.as_str(), pinned));
-        match pinned {
-            _ if source.json => {}
-            0 => print_text(&format!("the definitions that {name} lists next are pinned"))?,
-            _ => print_text(&format!("pinned {} of {name}", counted(pinned, "definition")))?,
-        }
-    }
-    if source.json {
+    if is_json {
         print_pinned(&done)?;
     }
     Ok(ExitStatus::Success)
+}
+
+/// What a name stands for.
+struct Target<'a> {
+    server: &'a str,
+    /// One of its tools; `None` for all of its tools and skills.
+    tool: Option<&'a str>,
+}
+
+/// The tool or the server with this name.
+///
+/// # Errors
+///
+/// If it does not differ from what is pinned.
+fn target<'a>(
+    name: &'a str,
+    changes: &'a [ToolChange],
+    servers: &BTreeSet<&str>,
+) -> anyhow::Result<Target<'a>> {
+    // Server names may contain dots. The recorded changes show where the tool's name begins.
+    let is_named =
+        |change: &&ToolChange| path(change) == name || format!("{}.{}", change.server, change.tool) == name;
+    if let Some(change) = changes.iter().find(is_named) {
+        return Ok(Target { server: &change.server, tool: Some(&change.tool) });
+    }
+    if servers.contains(name) {
+        return Ok(Target { server: name, tool: None });
+    }
+    bail!("no tool or server `{name}` differs from its pinned definition; see `cx tools changed`")
 }
 
 /// Prints how many definitions of each server or tool were pinned.

@@ -28,6 +28,7 @@ use crate::args::ReplArguments;
 use crate::console::Console;
 use crate::exit::ExitStatus;
 use crate::rules::ArgumentRules;
+use crate::text::shown_path;
 use crate::writer::{self, Stream, Writer};
 use crate::{diagnostic, logging, output, run, setup, terminal};
 
@@ -186,7 +187,7 @@ impl ReplSession {
     /// An editor at a terminal that has one, plain lines elsewhere.
     fn prompt(&self, runtime: &tokio::runtime::Runtime) -> anyhow::Result<InputSource> {
         if !terminal::is_interactive() || !terminal::moves_cursor() {
-            return Ok(InputSource::Lines(PlainLines::new(self.language)));
+            return Ok(InputSource::Lines(PlainLines::new(self.language, self.limits.source_bytes)));
         }
         self.learn_names(runtime);
         Ok(InputSource::Editor(Box::new(self.editor()?)))
@@ -291,10 +292,10 @@ impl ReplSession {
         let Ok(directories) = setup::directories() else { return Ok(None) };
         let file = directories.state.join(format!("repl_history.{}", self.language.extension()));
         if file.is_symlink() {
-            bail!("the history `{}` is a symbolic link, a file was expected", file.display());
+            bail!("the history `{}` is a symbolic link, a file was expected", shown_path(&file));
         }
         crate::document::make_private(&file, MAX_HISTORY_BYTES)
-            .with_context(|| format!("failed to open the history `{}`", file.display()))?;
+            .with_context(|| format!("failed to open the history `{}`", shown_path(&file)))?;
         Ok(Some(file))
     }
 }

@@ -237,7 +237,8 @@ pub(crate) fn tools(source: &ToolsSource) -> anyhow::Result<Tools> {
     tools_with(source, false)
 }
 
-/// As [`tools`]; with `is_audited`, changes of definitions are written to the audit trail.
+/// As [`tools`]; with `is_audited`, changes of definitions are written to the audit trail, and the caller closes the
+/// executor: a closed one writes nothing.
 fn tools_with(source: &ToolsSource, is_audited: bool) -> anyhow::Result<Tools> {
     let config = load(source.mcp_config.clone())?;
     if !source.json {
@@ -254,7 +255,9 @@ fn tools_with(source: &ToolsSource, is_audited: bool) -> anyhow::Result<Tools> {
         let line = ProgressLine::asking(&executor.server_names());
         refreshed = runtime.block_on(async {
             let refreshed = executor.refresh_tools().await;
-            executor.close().await;
+            if !is_audited {
+                executor.close().await;
+            }
             refreshed
         });
         // Removed before anything is printed in its place.
@@ -279,13 +282,24 @@ pub(crate) fn tools_executor(source: &ToolsSource) -> anyhow::Result<Executor> {
     Ok(tools(source)?.executor)
 }
 
-/// The executor of [`tools`], whose changes of definitions are in the audit trail.
+/// The executor of [`tools`], whose changes of definitions are in the audit trail. The caller [closes](close) it.
 ///
 /// # Errors
 ///
 /// What is wrong with the configuration.
 pub(crate) fn audited_tools_executor(source: &ToolsSource) -> anyhow::Result<Executor> {
     Ok(tools_with(source, true)?.executor)
+}
+
+/// Ends the servers of an executor, and its audit trail.
+///
+/// # Errors
+///
+/// If the system refuses what waiting for that needs.
+pub(crate) fn close(executor: &Executor) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(executor.close());
+    Ok(())
 }
 
 /// The queue that the arguments name.

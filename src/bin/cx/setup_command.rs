@@ -1,6 +1,8 @@
 //! `cx setup`: finds clients and their servers, asks the user, shows the changes, makes them, and reports the savings.
 //! `cx::setup` handles the files.
 
+mod render;
+
 use std::env;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
@@ -8,20 +10,19 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use cx::setup::{
-    Choices, Existing, FoundClient, FoundProject, FoundServer, Plan, ServerFitness, ServerList, SetupLock,
-    Survey, below_home, on_path, undo,
+    Choices, Existing, FoundClient, FoundServer, Plan, ServerFitness, ServerList, SetupLock, Survey, on_path,
+    undo,
 };
 use cx::text::one_line;
 use inquire::{Confirm, InquireError, MultiSelect, Select};
-use serde_json::{Value, json};
+use serde_json::json;
 
+use self::render::{owner, render_plan, render_savings, render_survey, report, shown_below_home};
 use crate::args::{ExistingServers, SetupArguments};
-use crate::exit::ExitStatus;
+use crate::exit::{ExitStatus, Interrupted};
 use crate::output::{print_json, print_text};
-use crate::savings::{self, Savings, ToolsCost};
-use crate::text::number_of_tools;
 use crate::writer;
-use crate::{diagnostic, setup, terminal};
+use crate::{diagnostic, savings, setup, terminal};
 
 /// Sets up clients, or undoes that.
 ///
@@ -89,6 +90,17 @@ fn set_up(arguments: &SetupArguments) -> anyhow::Result<ExitStatus> {
     if asks && !answer(Confirm::new("Make these changes?").with_default(true).prompt())?.unwrap_or(false) {
         return refused();
     }
+    make_changes(arguments, &survey, &plan, lock, choices.take_out)
+}
+
+/// Makes the changes, and reports what they save.
+fn make_changes(
+    arguments: &SetupArguments,
+    survey: &Survey,
+    plan: &Plan,
+    lock: SetupLock,
+    takes_out: bool,
+) -> anyhow::Result<ExitStatus> {
     let applied = plan.apply(&lock)?;
     drop(lock);
     if !arguments.json {
@@ -101,9 +113,9 @@ fn set_up(arguments: &SetupArguments) -> anyhow::Result<ExitStatus> {
     let measured = if arguments.no_connect { Ok(None) } else { savings::measure().map(Some) };
     let savings = measured.as_ref().ok().and_then(Option::as_ref);
     if arguments.json {
-        print_json(&report(&survey, &plan, Some(&applied.copies), savings).to_string())?;
+        print_json(&report(survey, plan, Some(&applied.copies), savings).to_string())?;
     } else if let Some(savings) = savings {
-        print_text(&render_savings(savings, &plan, choices.take_out))?;
+        print_text(&render_savings(savings, plan, takes_out))?;
     }
     measured.map(|_saved| ExitStatus::Success).map_err(diagnostic::after_output)
 }
@@ -163,21 +175,43 @@ fn survey(arguments: &SetupArguments) -> anyhow::Result<Survey> {
         survey.clients.retain(|client| is_asked_for(client.name));
         survey.projects.retain(|project| is_asked_for(project.client));
     }
-    let asks = asks(arguments);
     for name in &arguments.servers {
-        let lists = survey.lists().filter(|(_, servers)| servers.iter().any(|server| server.name == *name));
-        let lists: Vec<ServerList> = lists.map(|(list, _)| list).collect();
-        let Some(first) = lists.first() else {
-            return Err(diagnostic::invalid(anyhow::anyhow!("no client has a server `{name}`")));
-        };
-        if !asks && !arguments.projects && lists.iter().all(|list| list.directory.is_some()) {
-            return Err(diagnostic::invalid(anyhow::anyhow!(
-                "`{name}` is a server of one directory only, in {}: --projects lets it move",
-                shown_below_home(&first.file)
-            )));
-        }
+        check_named(&survey, arguments, name).map_err(diagnostic::invalid)?;
     }
     Ok(survey)
+}
+
+/// Checks that a server that an argument names can be put behind cx.
+///
+/// # Errors
+///
+/// If no client has such a server, or none can be moved.
+fn check_named(survey: &Survey, arguments: &SetupArguments, name: &str) -> anyhow::Result<()> {
+    let servers =
+        survey.lists().flat_map(|(list, servers)| servers.iter().map(move |server| (list.clone(), server)));
+    let named: Vec<(ServerList, &FoundServer)> = servers.filter(|(_, server)| server.name == name).collect();
+    let Some((first, _)) = named.first() else { bail!("no client has a server `{name}`") };
+    let reasons: Vec<String> = named.iter().filter_map(|(_, server)| why_left(&server.fitness)).collect();
+    if let Some(reason) = reasons.first().filter(|_| reasons.len() == named.len()) {
+        bail!("`{name}` cannot be put behind cx: {reason}");
+    }
+    if !asks(arguments) && !arguments.projects && named.iter().all(|(list, _)| list.directory.is_some()) {
+        bail!(
+            "`{name}` is a server of one directory only, in {}: --projects lets it move",
+            shown_below_home(&first.file)
+        );
+    }
+    Ok(())
+}
+
+/// Why a server is never put behind cx; `None` if it can be.
+fn why_left(fitness: &ServerFitness) -> Option<String> {
+    match fitness {
+        ServerFitness::Cx => Some("it is cx itself".to_owned()),
+        ServerFitness::Executor => Some("it is an executor like cx".to_owned()),
+        ServerFitness::Unusable(reason) => Some(one_line(reason)),
+        _ => None,
+    }
 }
 
 /// Whether the user is asked what to do.
@@ -211,17 +245,6 @@ fn movable<'a>(survey: &'a Survey, arguments: &'a SetupArguments) -> Vec<Movable
         Some(Movable { list, server, is_default })
     });
     movable.collect()
-}
-
-/// The client's name as users know it, and the directory for which the list applies, if it does not apply everywhere.
-fn owner(survey: &Survey, list: &ServerList) -> String {
-    let of_client = survey.clients.iter().map(|client| (client.name, client.title));
-    let mut titles = of_client.chain(survey.projects.iter().map(|project| (project.client, project.title)));
-    let title = titles.find(|(name, _)| *name == list.client).map_or(list.client, |(_, title)| title);
-    match &list.directory {
-        Some(directory) => format!("{title}, in {} only", shown_below_home(directory)),
-        None => title.to_owned(),
-    }
 }
 
 /// The program that clients start: by its path on the `PATH`, which stays valid after an update, else this one.
@@ -305,18 +328,6 @@ fn has_servers() -> bool {
     setup::load(Vec::new()).is_ok_and(|config| !config.servers.is_empty())
 }
 
-/// Ctrl-C in place of an answer.
-#[derive(Debug)]
-struct Interrupted;
-
-impl std::error::Error for Interrupted {}
-
-impl std::fmt::Display for Interrupted {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("interrupted")
-    }
-}
-
 /// The answer to a question; `None` if the user cancelled with Escape. Ctrl-C is the error [`Interrupted`].
 fn answer<T>(answered: Result<T, InquireError>) -> anyhow::Result<Option<T>> {
     match answered {
@@ -325,176 +336,4 @@ fn answer<T>(answered: Result<T, InquireError>) -> anyhow::Result<Option<T>> {
         Err(InquireError::OperationInterrupted) => Err(Interrupted.into()),
         Err(error) => Err(error).context("failed to ask"),
     }
-}
-
-fn render_survey(survey: &Survey) -> String {
-    let mut text = String::new();
-    if survey.clients.is_empty() {
-        text.push_str("no MCP client was found; `cx config show` names the files for servers\n");
-    }
-    for client in &survey.clients {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{}  {}", client.title, shown_below_home(&client.file));
-        let _ = match (&client.problem, client.servers.len()) {
-            (Some(problem), _) => writeln!(text, "{}", left(problem)),
-            (None, 0) if !client.has_file() => writeln!(text, "  (no file yet)"),
-            (None, 0) => writeln!(text, "  (no servers)"),
-            (None, _) => writeln!(text),
-        };
-        render_servers(&mut text, &client.servers);
-    }
-    for project in &survey.projects {
-        let is_gone = if project.directory.is_dir() { "" } else { ", which does not exist any more" };
-        let (owner, file) = (owner(survey, &project.list()), shown_below_home(&project.file));
-        let problem = project.problem.as_deref().map(left).unwrap_or_default();
-        let _ = writeln!(text, "{owner}{is_gone}  {file}{problem}");
-        render_servers(&mut text, &project.servers);
-        if project.is_in_directory && project.file.ends_with(".mcp.json") && project.problem.is_none() {
-            text.push_str("  `cx trust .mcp.json` lets cx use them here, and only here\n");
-        }
-    }
-    text
-}
-
-/// The note about a file that cannot be read.
-fn left(problem: &str) -> String {
-    format!("\n  left as it is: {}", problem.replace('\n', "\n  "))
-}
-
-fn render_servers(text: &mut String, servers: &[FoundServer]) {
-    for server in servers {
-        let about = match &server.fitness {
-            ServerFitness::Cx => "starts cx already".to_owned(),
-            ServerFitness::Executor => "an executor like cx: never behind it".to_owned(),
-            ServerFitness::Disabled => format!("switched off: {}", server.summary),
-            ServerFitness::Unusable(reason) => format!("left where it is: {}", one_line(reason)),
-            _ => server.summary.clone(),
-        };
-        let _ = writeln!(text, "  {}  {about}", one_line(&server.name));
-    }
-}
-
-fn render_plan(plan: &Plan) -> String {
-    let mut text = String::new();
-    for change in &plan.changes {
-        let _ = writeln!(text, "{}  {}", change.owner, shown_below_home(&change.path));
-        for action in &change.actions {
-            let _ = writeln!(text, "  {}", one_line(action));
-        }
-    }
-    if plan.changes.is_empty() {
-        text.push_str("nothing to do: all of it is there already\n");
-    }
-    for note in &plan.notes {
-        let _ = writeln!(text, "note: {}", one_line(note));
-    }
-    text
-}
-
-fn render_savings(savings: &Savings, plan: &Plan, took_out: bool) -> String {
-    let mut text = String::new();
-    let width = savings.servers.iter().map(|server| server.name.chars().count()).max().unwrap_or(0);
-    for server in &savings.servers {
-        let name = one_line(&server.name);
-        let _ = match &server.tools {
-            Ok(ToolsCost { count, hidden, tokens }) => {
-                writeln!(text, "  {name:width$}  {}, {tokens} tokens", number_of_tools(*count, *hidden))
-            }
-            Err(failure) => writeln!(text, "  {name:width$}  failed: {}", one_line(failure)),
-        };
-    }
-    let before = before(savings, plan);
-    let after = savings.cx;
-    if before > after {
-        let percent = 100 - after * 100 / before;
-        let when = if took_out { "" } else { ", once the servers are taken out of the clients (--take-out)" };
-        // Not "before": the servers of several clients were never in one conversation.
-        let _ = writeln!(
-            text,
-            "the definitions of all these tools in a conversation: {before} tokens without cx, {after} with it{when}: \
-             {percent} % less"
-        );
-    } else if before > 0 {
-        let _ = writeln!(
-            text,
-            "the definitions of all these tools in a conversation: {before} tokens without cx, {after} with it: \
-             with so few tools it saves nothing there"
-        );
-    }
-    text
-}
-
-/// Tokens of the definitions of the servers that are behind cx now.
-fn before(savings: &Savings, plan: &Plan) -> usize {
-    let is_behind = |name: &str| plan.servers.iter().any(|server| server.name_in_cx.as_deref() == Some(name));
-    savings.direct(is_behind)
-}
-
-fn report(survey: &Survey, plan: &Plan, copies: Option<&Path>, savings: Option<&Savings>) -> Value {
-    let servers = |servers: &[FoundServer]| {
-        let server = |server: &FoundServer| {
-            json!({
-                "name": server.name,
-                "summary": server.summary,
-                "fitness": match &server.fitness {
-                    ServerFitness::Usable => "usable",
-                    ServerFitness::Disabled => "disabled",
-                    ServerFitness::Cx => "cx",
-                    ServerFitness::Executor => "executor",
-                    _ => "unusable",
-                },
-                "reason": match &server.fitness {
-                    ServerFitness::Unusable(reason) => Some(reason),
-                    _ => None,
-                },
-            })
-        };
-        servers.iter().map(server).collect::<Vec<_>>()
-    };
-    let clients = survey.clients.iter().map(|client| {
-        json!({
-            "client": client.name,
-            "file": client.file.to_string_lossy(),
-            "hasCx": client.has_cx,
-            "problem": client.problem,
-            "servers": servers(&client.servers),
-        })
-    });
-    let projects = survey.projects.iter().map(|project: &FoundProject| {
-        json!({
-            "client": project.client,
-            "directory": project.directory.to_string_lossy(),
-            "file": project.file.to_string_lossy(),
-            "hasCx": project.has_cx,
-            "problem": project.problem,
-            "servers": servers(&project.servers),
-        })
-    });
-    let changes = plan.changes.iter().map(|change| {
-        json!({ "file": change.path.to_string_lossy(), "owner": change.owner, "actions": change.actions })
-    });
-    let costs = |savings: &Savings| {
-        let server = |server: &savings::ServerCost| match &server.tools {
-            Ok(ToolsCost { count, hidden, tokens }) => {
-                json!({ "name": server.name, "tools": count, "hiddenTools": hidden, "tokens": tokens })
-            }
-            Err(failure) => json!({ "name": server.name, "failure": failure }),
-        };
-        savings.servers.iter().map(server).collect::<Vec<_>>()
-    };
-    json!({
-        "clients": clients.collect::<Vec<_>>(),
-        "projects": projects.collect::<Vec<_>>(),
-        "changes": changes.collect::<Vec<_>>(),
-        "notes": plan.notes,
-        "copies": copies.map(|path| path.to_string_lossy()),
-        "servers": savings.map(costs),
-        "tokensBefore": savings.map(|savings| before(savings, plan)),
-        "tokensAfter": savings.map(|savings| savings.cx),
-    })
-}
-
-/// A path, with `~` for the home directory.
-fn shown_below_home(path: &Path) -> String {
-    one_line(&below_home(path).display().to_string())
 }

@@ -4,10 +4,11 @@
 mod record;
 mod timer;
 
+use std::collections::HashSet;
 use std::env;
 
 use anyhow::Context as _;
-use cx::setup::{ServerFitness, Survey, SyncLock};
+use cx::setup::{Choices, Existing, FoundClient, Plan, ServerFitness, ServerList, Survey, SyncLock};
 use cx::text::one_line;
 use cx::{Config, Executor};
 use serde_json::json;
@@ -89,19 +90,38 @@ fn synchronize(arguments: &SyncArguments, record: &mut SyncRecord) -> anyhow::Re
 /// The clients, with those of their servers that are not behind cx.
 fn clients(config: &Config) -> anyhow::Result<Vec<ClientRecord>> {
     let workspace = env::current_dir().context("failed to find the working directory")?;
-    let is_behind = |name: &str| config.servers.iter().any(|server| server.name == name);
-    let record = |client: cx::setup::FoundClient| ClientRecord {
-        name: client.title.to_owned(),
-        file: client.file.clone(),
-        problem: client.problem.clone(),
-        not_behind_cx: {
-            let usable = client.servers.iter().filter(|server| server.fitness == ServerFitness::Usable);
-            let names = usable.map(|server| server.name.clone()).filter(|name| !is_behind(name));
+    let survey = Survey::read(&workspace);
+    let renamed = in_own_file(&survey);
+    let is_of_config = |name: &str| config.servers.iter().any(|server| server.name == name);
+    let record = |client: FoundClient| {
+        let list = client.list();
+        let usable = client.servers.iter().filter(|server| server.fitness == ServerFitness::Usable);
+        let names = usable.map(|server| server.name.clone());
+        let left =
+            names.filter(|name| !is_of_config(name) && !renamed.contains(&(list.clone(), name.clone())));
+        ClientRecord {
             // A client that does not start cx has its servers as its user wants them.
-            if client.has_cx { names.collect() } else { Vec::new() }
-        },
+            not_behind_cx: if client.has_cx { left.collect() } else { Vec::new() },
+            name: client.title.to_owned(),
+            file: client.file.clone(),
+            problem: client.problem.clone(),
+        }
     };
-    Ok(Survey::read(&workspace).clients.into_iter().map(record).collect())
+    Ok(survey.clients.into_iter().map(record).collect())
+}
+
+/// The servers of clients that cx's own file has, also under another name, as `cx setup` has put them there.
+fn in_own_file(survey: &Survey) -> HashSet<(ServerList, String)> {
+    // Nothing is changed, so that the program does not matter.
+    let mut choices = Choices::new("cx");
+    choices.existing = Existing::Keep;
+    for client in &survey.clients {
+        choices.servers.extend(client.servers.iter().map(|server| (client.list(), server.name.clone())));
+    }
+    // A mistake in the file is reported when the configuration is loaded.
+    let planned = Plan::new(survey, &choices).map(|plan| plan.servers).unwrap_or_default();
+    let there = planned.into_iter().filter(|server| server.name_in_cx.is_some());
+    there.map(|server| (server.list, server.name)).collect()
 }
 
 /// Requests the tools of all servers.

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use crate::diagnostic;
 use crate::secret::read_secret;
-use crate::text::counted;
+use crate::text::{counted, shown_path};
 
 /// Maximum bytes of a file with the tokens of tenants. 64 lines need less.
 const MAX_TOKENS: usize = 64 << 10;
@@ -50,7 +50,7 @@ pub(crate) trait Tokens: Clone + PartialEq + Send + 'static {
 
 impl Tokens for HttpToken {
     fn read(path: &Path) -> anyhow::Result<Self> {
-        let shown = path.display();
+        let shown = shown_path(path);
         let text = read_secret(path, MAX_TOKEN);
         let text = text.with_context(|| format!("failed to read the token file `{shown}`"))?;
         Self::new(text.trim()).with_context(|| format!("the token in `{shown}`"))
@@ -65,7 +65,7 @@ impl Tokens for HttpToken {
 
 impl Tokens for Vec<HttpTenant> {
     fn read(path: &Path) -> anyhow::Result<Self> {
-        let shown = path.display();
+        let shown = shown_path(path);
         let text = read_secret(path, MAX_TOKENS);
         let text = text.with_context(|| format!("failed to read the file of tokens `{shown}`"))?;
         HttpTenant::list(&text).with_context(|| format!("the tokens in `{shown}`"))
@@ -151,7 +151,7 @@ impl<T: Tokens> TokensFile<T> {
         let read = || {
             // Opening a pipe could block for ever.
             if self.path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
-                return Err(format!("`{}` is no longer a file", self.path.display()));
+                return Err(format!("`{}` is no longer a file", shown_path(&self.path)));
             }
             T::read(&self.path).map_err(|error| format!("{error:#}"))
         };

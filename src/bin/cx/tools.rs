@@ -190,7 +190,11 @@ fn show(source: &ToolsSource, name: &str) -> anyhow::Result<ExitStatus> {
     }
     let mut text = format!("{}\n\n  {}\n", shown_tool(tool), tool.signature);
     if let Some(description) = &tool.definition.description {
-        let _ = write!(text, "\n{description}\n");
+        text.push('\n');
+        for line in description.lines() {
+            // Indented, so that no line of the server's text looks like the title of a section.
+            let _ = writeln!(text, "  {line}");
+        }
     }
     section(&mut text, "parameters", &tool.definition.input_schema.to_value());
     if let Some(problem) = tool.unchecked() {

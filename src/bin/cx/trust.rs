@@ -1,7 +1,7 @@
 //! `cx trust`.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{self, Path};
 
 use anyhow::{Context as _, bail};
 use cx::audit::AuditTrail;
@@ -28,7 +28,8 @@ pub(crate) fn run(arguments: &TrustArguments) -> anyhow::Result<ExitStatus> {
         if !was_trusted {
             bail!("`{}` is not trusted; `cx trust --list` lists the files that are", shown_path(path));
         }
-        record(path, None);
+        // The trail is read in other directories.
+        record(&path::absolute(path).context("failed to find the working directory")?, None);
         output::print_text(&format!("no longer trusted: {}", shown_path(path)))?;
         return Ok(ExitStatus::Success);
     }

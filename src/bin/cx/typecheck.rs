@@ -1,15 +1,28 @@
 //! Checks types of scripts with external type checkers: `tsc` and `pyright`, if they are installed.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail, ensure};
+use cx::command::read_regular;
 use serde_json::{Value, json};
+use tokio::process::Command;
+use tokio::signal::unix::SignalKind;
+
+use crate::exit::Interrupted;
+use crate::signals::Endings;
 
 /// How long a type checker may take. It starts in seconds.
 const MAX_TIME: Duration = Duration::from_secs(120);
+
+/// How often it is checked how much a type checker has printed.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Maximum bytes that a type checker may print: some hundred thousand problems.
+const MAX_PRINTED: u64 = 64 << 20;
 
 /// Maximum number of problems that are shown.
 const MAX_PROBLEMS: usize = 100;
@@ -89,7 +102,8 @@ pub(crate) fn typescript(declarations: &str, script: &str) -> anyhow::Result<Vec
     let printed = perform("tsc", &["--pretty", "false", "-p", "tsconfig.json"], path)?;
     let mut problems: Vec<TypeProblem> = Vec::new();
     let mut is_left_out = true;
-    for line in printed.lines() {
+    let mut has_found = false;
+    for line in printed.text.lines() {
         if line.starts_with(' ') {
             // It continues the problem before it.
             if let (Some(last), false) = (problems.last_mut(), is_left_out) {
@@ -97,6 +111,7 @@ pub(crate) fn typescript(declarations: &str, script: &str) -> anyhow::Result<Vec
             }
             continue;
         }
+        has_found |= line.contains("): error TS");
         let found = tsc_problem(line);
         is_left_out = found.is_none();
         if let Some(mut problem) = found {
@@ -105,6 +120,9 @@ pub(crate) fn typescript(declarations: &str, script: &str) -> anyhow::Result<Vec
         } else if line.starts_with("error ") {
             bail!("`tsc` failed: {line}");
         }
+    }
+    if let (Some(failure), false) = (printed.failure, has_found) {
+        bail!("`tsc` failed: {failure}");
     }
     problems.truncate(MAX_PROBLEMS);
     Ok(problems)
@@ -156,9 +174,12 @@ pub(crate) fn python(stubs: &[(&'static str, String)], script: &str) -> anyhow::
     write(path, "script.py", script)?;
     write(path, "pyrightconfig.json", PYRIGHT)?;
     let printed = perform("pyright", &["--outputjson", "-p", "pyrightconfig.json"], path)?;
-    let report: Value =
-        serde_json::from_str(&printed).context("`pyright` printed something else than JSON")?;
+    let report: Value = serde_json::from_str(&printed.text).unwrap_or_default();
     let found = report["generalDiagnostics"].as_array().cloned().unwrap_or_default();
+    if let (Some(failure), true) = (printed.failure, found.is_empty()) {
+        bail!("`pyright` failed: {failure}");
+    }
+    ensure!(report.is_object(), "`pyright` printed something else than JSON");
     let problem = |one: &Value| {
         let message = one["message"].as_str()?;
         if one["severity"] != "error" || is_allowed_in_python(message) {
@@ -202,23 +223,48 @@ fn write(directory: &Path, name: &str, text: &str) -> anyhow::Result<()> {
     fs::write(&path, text).with_context(|| format!("failed to write `{}`", path.display()))
 }
 
-/// Runs a type checker in a directory, and returns its output. Its exit status only tells whether it found problems,
-/// which the output shows too.
-fn perform(program: &str, arguments: &[&str], directory: &Path) -> anyhow::Result<String> {
-    let output = directory.join("output");
-    let file = fs::File::create(&output).context("failed to write beside the script")?;
+/// What a type checker has printed, and how it ended.
+struct Printed {
+    text: String,
+    /// Its exit status and the last line of its stderr, if it was not successful: it has found problems, or failed.
+    failure: Option<String>,
+}
+
+/// Runs a type checker in a directory.
+///
+/// # Errors
+///
+/// If it is not installed, takes too long or prints too much; [`Interrupted`] after a signal.
+fn perform(program: &str, arguments: &[&str], directory: &Path) -> anyhow::Result<Printed> {
+    let (stdout, stderr) = (directory.join("stdout"), directory.join("stderr"));
+    let create = |path: &Path| fs::File::create(path).context("failed to write beside the script");
     #[expect(
         clippy::disallowed_methods,
         reason = "a type checker is no server of scripts, and runs none of them"
     )]
-    let started = Command::new(program)
-        .args(arguments)
-        .current_dir(directory)
-        .stdin(Stdio::null())
-        .stdout(file)
-        .stderr(Stdio::null())
-        .spawn();
-    let mut child = match started {
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(directory).stdin(Stdio::null());
+    command.stdout(create(&stdout)?).stderr(create(&stderr)?).kill_on_drop(true);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let status = runtime.block_on(wait(command, program, &[&stdout, &stderr]))?;
+    let text = read_regular(&stdout, MAX_PRINTED);
+    let text = text.with_context(|| format!("failed to read what `{program}` printed"))?;
+    let failure = (!status.success()).then(|| {
+        let said = read_regular(&stderr, MAX_PRINTED).unwrap_or_default();
+        let said = String::from_utf8_lossy(&said);
+        match said.lines().rfind(|line| !line.trim().is_empty()) {
+            Some(last) => format!("{status}: {}", last.trim()),
+            None => status.to_string(),
+        }
+    });
+    Ok(Printed { text: String::from_utf8_lossy(&text).into_owned(), failure })
+}
+
+/// Starts a type checker, waits for its end, and ends it at its limits and after a signal.
+async fn wait(mut command: Command, program: &str, printed: &[&Path]) -> anyhow::Result<ExitStatus> {
+    // Before the start. A signal would end this process, and the temporary directory would stay.
+    let mut endings = Endings::new()?;
+    let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let package = if program == "tsc" { "typescript" } else { "pyright" };
@@ -226,14 +272,29 @@ fn perform(program: &str, arguments: &[&str], directory: &Path) -> anyhow::Resul
         }
         Err(error) => return Err(error).with_context(|| format!("failed to start `{program}`")),
     };
+    let is_large = |path: &&Path| path.metadata().is_ok_and(|found| found.len() > MAX_PRINTED);
     let began = Instant::now();
-    while child.try_wait().with_context(|| format!("failed to wait for `{program}`"))?.is_none() {
-        if began.elapsed() > MAX_TIME {
-            let _ended = child.kill();
-            let _reaped = child.wait();
-            bail!("`{program}` was stopped after {} s", MAX_TIME.as_secs());
+    let problem: anyhow::Error = loop {
+        tokio::select! {
+            status = child.wait() => {
+                let status = status.with_context(|| format!("failed to wait for `{program}`"))?;
+                // At a terminal Ctrl-C ends both processes.
+                if status.signal() == Some(SignalKind::interrupt().as_raw_value()) {
+                    return Err(Interrupted.into());
+                }
+                return Ok(status);
+            }
+            _signal = endings.received() => break Interrupted.into(),
+            () = tokio::time::sleep(LOOK) => {}
         }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    fs::read_to_string(&output).with_context(|| format!("failed to read what `{program}` printed"))
+        if began.elapsed() > MAX_TIME {
+            break anyhow!("`{program}` was stopped after {} s", MAX_TIME.as_secs());
+        }
+        if printed.iter().any(is_large) {
+            break anyhow!("`{program}` was stopped because it printed more than {MAX_PRINTED} bytes");
+        }
+    };
+    // Waits for its end, so that it does not write into the directory while that is removed.
+    let _ended = child.kill().await;
+    Err(problem)
 }

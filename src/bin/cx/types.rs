@@ -15,6 +15,7 @@ use crate::args::{ScriptLanguage, TypesArguments};
 use crate::exit::ExitStatus;
 use crate::progress::ProgressLine;
 use crate::signals::Endings;
+use crate::text::shown_path;
 use crate::{diagnostic, document, output, setup};
 
 /// The file of TypeScript declarations, in the directory of `--out`.
@@ -88,16 +89,16 @@ impl Declarations {
     }
 }
 
-/// Makes the declarations. Servers without known tools are asked first, if `asks`, or all of them with `--refresh`. A
+/// Makes the declarations. If `asks`, servers without known tools are asked first, or all of them with `--refresh`. A
 /// failure is a warning.
 fn declarations(arguments: &TypesArguments, config: Config, asks: bool) -> anyhow::Result<Declarations> {
     let executor = setup::builder_for_tools(config).warm_instances(0).build()?;
     let is_unknown = |server: &KnownServer| server.tools.is_none() || server.is_partial;
     let unknown = || executor.known_tools().into_iter().filter(is_unknown);
-    let asked: Vec<String> = match (arguments.refresh, asks) {
-        (true, _) => executor.server_names(),
-        (false, true) => unknown().map(|server| server.name).collect(),
-        (false, false) => Vec::new(),
+    let asked: Vec<String> = match (asks, arguments.refresh) {
+        (false, _) => Vec::new(),
+        (true, true) => executor.server_names(),
+        (true, false) => unknown().map(|server| server.name).collect(),
     };
     let mut failed = Vec::new();
     if !asked.is_empty() {
@@ -187,10 +188,10 @@ fn make_directory(out: &Path, files: &[(PathBuf, String)]) -> anyhow::Result<()>
     anyhow::ensure!(
         out.is_dir() || !out.exists(),
         "`{}` is a file, and {} files are written: name a directory",
-        out.display(),
+        shown_path(out),
         files.len()
     );
-    fs::create_dir_all(out).with_context(|| format!("failed to make the directory `{}`", out.display()))
+    fs::create_dir_all(out).with_context(|| format!("failed to make the directory `{}`", shown_path(out)))
 }
 
 /// Checks that a file can be replaced: it is empty, or an earlier `cx types` has written it. `--out report.ts` would
@@ -198,13 +199,13 @@ fn make_directory(out: &Path, files: &[(PathBuf, String)]) -> anyhow::Result<()>
 fn check_is_own(path: &Path) -> anyhow::Result<()> {
     let Ok(file) = open_regular(path) else { return Ok(()) };
     let mut start = Vec::new();
-    let failed = || format!("failed to read `{}`", path.display());
+    let failed = || format!("failed to read `{}`", shown_path(path));
     file.take(MAX_BEGINNING).read_to_end(&mut start).with_context(failed)?;
     let is_own = start.is_empty() || String::from_utf8_lossy(&start).contains(HEADER);
     anyhow::ensure!(
         is_own,
         "`{}` is not a file of `cx types`: name another one or a directory, or remove it",
-        path.display()
+        shown_path(path)
     );
     Ok(())
 }
@@ -216,12 +217,13 @@ fn write<'a>(out: &Path, files: &'a [(PathBuf, String)]) -> anyhow::Result<Vec<&
     for (path, _) in files {
         // The user has named the directory, not its files: one may be a pipe without a reader.
         if path != out {
-            document::check_regular(path).with_context(|| format!("failed to write `{}`", path.display()))?;
+            document::check_regular(path)
+                .with_context(|| format!("failed to write `{}`", shown_path(path)))?;
         }
         check_is_own(path)?;
     }
     for (path, text) in files {
-        let failed = || format!("failed to write `{}`", path.display());
+        let failed = || format!("failed to write `{}`", shown_path(path));
         // A device is written to and not read first: some never end.
         if read_regular(path, text.len() as u64).is_ok_and(|old| old == text.as_bytes()) {
             continue;
@@ -240,12 +242,12 @@ fn check(files: &[(PathBuf, String)], declarations: &Declarations) -> anyhow::Re
             Ok(old) if old == text.as_bytes() => {}
             Ok(old) => {
                 let old = String::from_utf8_lossy(&old);
-                report.push_str(&format!("{}: {}", path.display(), difference(&old, text)));
+                report.push_str(&format!("{}: {}", shown_path(path), difference(&old, text)));
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                report.push_str(&format!("{}: missing\n", path.display()));
+                report.push_str(&format!("{}: missing\n", shown_path(path)));
             }
-            Err(error) => bail!("failed to read `{}`: {error}", path.display()),
+            Err(error) => bail!("failed to read `{}`: {error}", shown_path(path)),
         }
     }
     if report.is_empty() {
@@ -325,42 +327,41 @@ fn watch(arguments: &TypesArguments) -> anyhow::Result<ExitStatus> {
     ended
 }
 
-/// The files of the cache with their sizes and times.
-type Lists = Option<BTreeMap<PathBuf, (u64, Option<SystemTime>)>>;
+/// The files of the stored lists of tools, with their sizes and times.
+type StoredLists = BTreeMap<PathBuf, (u64, Option<SystemTime>)>;
 
-/// Writes what has changed since the last look.
+/// Writes what has changed since the last look. `lists` are those of the last look, if there was one.
 fn look(
     arguments: &TypesArguments,
     out: &Path,
     files: &mut ConfigFiles,
-    lists: &mut Lists,
+    lists: &mut Option<StoredLists>,
 ) -> anyhow::Result<()> {
     let has_changed = files.have_changed();
     let options = setup::load_options(arguments.mcp_config.clone())?;
     let config = if has_changed { files.load()? } else { Config::load(&options)? };
-    let now = setup::lists_directory(&config).map(|directory| listed(&directory));
-    let is_first = lists.is_none();
-    if !has_changed && *lists == now && !is_first {
+    let directory = setup::lists_directory(&config);
+    if !has_changed && lists.as_ref() == Some(&stored_lists(directory.as_deref())) {
         return Ok(());
     }
-    let directory = setup::lists_directory(&config);
     let declarations = declarations(arguments, config, has_changed && !arguments.offline)?;
     // Read again, because asking servers has changed them.
-    *lists = directory.map(|directory| listed(&directory)).or_else(|| Some(BTreeMap::new()));
+    *lists = Some(stored_lists(directory.as_deref()));
     let files = placed(out, arguments.lang, declarations.files.clone());
     if declarations.leave(&files) {
         return Ok(());
     }
     make_directory(out, &files)?;
     for path in write(out, &files)? {
-        diagnostic::print_note(&format!("wrote {}", path.display()));
+        diagnostic::print_note(&format!("wrote {}", shown_path(path)));
     }
     Ok(())
 }
 
-fn listed(directory: &Path) -> BTreeMap<PathBuf, (u64, Option<SystemTime>)> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten().take(MAX_CACHE_FILES);
-    let known = entries.filter_map(|entry| {
+/// The stored lists in a directory; none if lists are not stored.
+fn stored_lists(directory: Option<&Path>) -> StoredLists {
+    let entries = directory.and_then(|directory| fs::read_dir(directory).ok()).into_iter().flatten();
+    let known = entries.flatten().take(MAX_CACHE_FILES).filter_map(|entry| {
         let metadata = entry.metadata().ok().filter(fs::Metadata::is_file)?;
         Some((entry.path(), (metadata.len(), metadata.modified().ok())))
     });

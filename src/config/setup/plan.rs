@@ -192,6 +192,7 @@ impl Plan {
                 }
                 Some(_) => {}
                 None if existing == Existing::Keep => {
+                    let name = &server.name;
                     let note = format!("`{name}` of {title} is not in cx's configuration, which is kept");
                     self.notes.push(note);
                     return None;

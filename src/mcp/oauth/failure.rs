@@ -1,10 +1,13 @@
 //! Why signing in, or renewing a sign-in, failed, and how it is reported.
 
+use std::borrow::Cow;
+
 use rmcp::transport::auth::AuthError as RmcpError;
 
 use super::issuer::IssuerError;
 use crate::error::with_sources;
 use crate::text;
+use crate::text::secrets::MASK;
 
 /// Maximum characters of a server's own error text.
 const MAX_PROBLEM: usize = 500;
@@ -26,12 +29,51 @@ pub(crate) fn failed(problem: impl Into<String>) -> SignInError {
     RmcpError::ClientCredentialsError(problem.into()).into()
 }
 
-/// Formats an error and its sources. None of these contain tokens: rmcp and oauth2 keep them out.
+/// Formats an error and its sources. None of these contain tokens: rmcp and oauth2 keep them out. Addresses are written
+/// without what the configuration may have as a secret in them.
 pub(crate) fn described(error: &SignInError) -> String {
-    preview(&with_sources(error))
+    let text = with_sources(error);
+    let words: Vec<Cow<'_, str>> = text.split(' ').map(without_secrets).collect();
+    preview(&words.join(" "))
+}
+
+/// A word that may be an address, without its user's name, its password and its query.
+fn without_secrets(word: &str) -> Cow<'_, str> {
+    let address = word.trim_end_matches([':', ',', ';', '.', '`']);
+    let end = &word[address.len()..];
+    let Some((scheme, rest)) = address.split_once("://") else { return word.into() };
+    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let (user, host) = match authority.rsplit_once('@') {
+        Some((_, host)) => (format!("{MASK}@"), host),
+        None => (String::new(), authority),
+    };
+    let (path, query) = match path.split_once('?') {
+        Some((path, _)) => (path, format!("?{MASK}")),
+        None => (path, String::new()),
+    };
+    format!("{scheme}://{user}{host}{path}{query}{end}").into()
 }
 
 /// The beginning of a server's own text on one line, with its hidden characters written out.
 pub(crate) fn preview(text: &str) -> String {
     text::preview(&text::one_line(text), MAX_PROBLEM)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn v_783_an_address_in_an_error_has_no_secrets() {
+        let described = |text: &str| described(&RmcpError::OAuthError(text.to_owned()).into());
+        for (text, expected) in [
+            ("at https://me:geheim@h:8/mcp?key=geheim: refused", "at https://***@h:8/mcp?***: refused"),
+            ("`https://h?key=geheim#geheim`", "`https://h?***`"),
+            ("https://geheim@h", "https://***@h"),
+            ("https://h/a/b.c, and no more.", "https://h/a/b.c, and no more."),
+            ("a://", "a://"),
+        ] {
+            assert_eq!(described(text), format!("OAuth error: {expected}"));
+        }
+    }
 }

@@ -413,7 +413,8 @@ fn trust_is_in_the_trail() {
     let file = user.home().join(".mcp.json");
     fs::write(&file, r#"{"mcpServers":{}}"#).unwrap();
     user.prints(&["trust", "--yes", file.to_str().unwrap()]);
-    user.prints(&["trust", "--revoke", file.to_str().unwrap()]);
+    user.prints(&["trust", "--revoke", ".mcp.json"]);
     let shown = user.prints(&["audit", "show"]);
     assert!(shown.contains("trust.given") && shown.contains("trust.revoked"), "{shown}");
+    assert_eq!(shown.matches(file.to_str().unwrap()).count(), 2, "{shown}");
 }

@@ -242,6 +242,65 @@ fn types_are_checked_by_the_real_type_checkers() {
     assert_eq!(output.status.code(), Some(2));
 }
 
+/// A program of the shell under the name of a type checker. Returns the `PATH` on which it is found.
+fn fake_checker(place: &Place, name: &str, program: &str) -> String {
+    use std::os::unix::fs::PermissionsExt as _;
+    let bin = place.0.path().join("bin");
+    fs::create_dir_all(&bin).unwrap();
+    let path = bin.join(name);
+    fs::write(&path, format!("#!/bin/sh\n{program}\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    format!("{}:{}", bin.display(), std::env::var("PATH").unwrap())
+}
+
+/// Its exit status was not looked at, so that a script seemed to have no errors where `node` was missing.
+#[test]
+fn a_type_checker_that_fails_is_no_success() {
+    let place = place();
+    write(&place, "script.ts", "return 1");
+    write(&place, "script.py", "return 1");
+    for (name, script, program, expected) in [
+        ("tsc", "script.ts", "echo 'no node' >&2; exit 127", "`tsc` failed: exit status: 127: no node"),
+        ("tsc", "script.ts", "kill -9 $$", "`tsc` failed: signal: 9 (SIGKILL)"),
+        ("tsc", "script.ts", "echo 'error TS5023: x'; exit 1", "`tsc` failed: error TS5023: x"),
+        ("tsc", "script.ts", "exec yes", "`tsc` was stopped because it printed more than 67108864 bytes"),
+        (
+            "pyright",
+            "script.py",
+            "echo 'no node' >&2; exit 127",
+            "`pyright` failed: exit status: 127: no node",
+        ),
+        ("pyright", "script.py", "echo '{}'; exit 3", "`pyright` failed: exit status: 3"),
+        ("pyright", "script.py", "echo ok", "`pyright` printed something else than JSON"),
+    ] {
+        let path = fake_checker(&place, name, program);
+        let output = cx(place.0.path(), &["check", "--types", script]).env("PATH", path).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((&*said, output.status.code()), (&*format!("error: {expected}\n"), Some(2)), "{program}");
+    }
+}
+
+/// Ctrl-C would otherwise leave the script and the declarations in the directory for temporary files.
+#[test]
+fn an_interrupt_ends_the_type_checker_and_removes_its_files() {
+    let place = place();
+    write(&place, "script.ts", "return 1");
+    let [started, temporary] = ["started", "temporary"].map(|name| place.0.path().join(name));
+    fs::create_dir(&temporary).unwrap();
+    let program = format!("echo $$ > '{0}.new'; mv '{0}.new' '{0}'; exec sleep 1000", started.display());
+    let path = fake_checker(&place, "tsc", &program);
+    let mut command = cx(place.0.path(), &["check", "--types", "script.ts"]);
+    let mut child = command.env("PATH", path).env("TMPDIR", &temporary).spawn().unwrap();
+    let checker = wait_for(|| fs::read_to_string(&started).ok());
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(kill.success());
+    assert_eq!(wait_for_end(&mut child, WATCHDOG).code(), Some(130));
+    assert!(!Path::new("/proc").join(checker.trim()).exists());
+    let left = fs::read_dir(&temporary).unwrap().map(|entry| entry.unwrap().file_name());
+    let left: Vec<_> = left.filter(|name| name.to_string_lossy().starts_with(".tmp")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
 fn cx(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cx"));
     for name in ["CACHE", "CONFIG", "STATE"] {

@@ -278,10 +278,32 @@ fn a_configuration_that_exists_is_merged_replaced_or_kept() {
 
     let home = Home::with(&[CLAUDE, own]);
     let output = home.setup(&["--yes", "--no-connect", "--existing", "keep", "--take-out"]);
-    assert!(text(&output.stdout).contains("is not in cx's configuration, which is kept"));
+    // By its name in the client, also where cx has another server of that name.
+    let said = text(&output.stdout);
+    for name in ["library", "github"] {
+        let note = format!("note: `{name}` of Claude Code is not in cx's configuration, which is kept");
+        assert!(said.contains(&note), "{said}");
+    }
     assert_eq!(home.read(OWN), own.1);
     // Entries that cx cannot use stay in the client.
     assert!(home.read(CLAUDE.0).contains("library"));
+}
+
+/// It was left out without a word, and the clients were changed.
+#[test]
+fn a_named_server_that_cannot_move_is_an_error() {
+    let home = Home::with(&[CLAUDE, CURSOR, CODEX]);
+    for (name, expected) in [
+        ("absent", "no client has a server `absent`"),
+        ("code-executor", "`code-executor` cannot be put behind cx: it is an executor like cx"),
+        ("nothing", "`nothing` cannot be put behind cx: "),
+        ("files", "`files` cannot be put behind cx: "),
+    ] {
+        let output = home.setup(&["--yes", "--no-connect", "--server", "library", "--server", name]);
+        let said = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.starts_with(&format!("error: {expected}")), "{said}");
+    }
+    assert!(!home.path(OWN).exists());
 }
 
 /// The tokens (o200k) of the definitions of the example server, counted here.

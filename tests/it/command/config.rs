@@ -118,6 +118,22 @@ fn cf_178_trust_ends_with_the_next_change() {
     assert_eq!(place.cx(&["trust", "--revoke", ".mcp.json"]).status.code(), Some(2));
 }
 
+/// The file is named as it was when it was trusted.
+#[test]
+fn trust_is_revoked_for_a_file_that_is_gone_or_a_link_now() {
+    for (name, is_link) in [(".mcp.json", true), ("../work/.mcp.json", false), ("../work/.mcp.json", true)] {
+        let place = Place::new().file("work/.mcp.json", "{}").file("other.json", "{}");
+        assert!(place.cx(&["trust", "--yes", name]).status.success());
+        fs::remove_file(place.path("work/.mcp.json")).unwrap();
+        if is_link {
+            std::os::unix::fs::symlink(place.path("other.json"), place.path("work/.mcp.json")).unwrap();
+        }
+        let revoked = place.cx(&["trust", "--revoke", name]);
+        assert!(revoked.status.success(), "{name}: {}", stderr(&revoked));
+        assert_eq!(stdout(&place.cx(&["trust", "--list"])), "");
+    }
+}
+
 #[test]
 fn cf_179_without_a_terminal_no_user_is_asked() {
     let place = Place::new().file("work/.cx.json", r#"{"mcpServers": {"x": {"command": "sh"}}}"#);

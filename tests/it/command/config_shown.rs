@@ -69,3 +69,22 @@ fn v_710_passwords_in_addresses_are_not_shown() {
         }
     }
 }
+
+/// A directory that someone else has named, such as one of an archive, could add lines to what is shown.
+#[test]
+fn v_781_a_path_and_a_value_are_shown_on_one_line() {
+    let home = Home::new();
+    let directory = "work\nsettings:\n  mode: \u{1b}[8m";
+    let server = json!({ "command": "tool\u{200b}", "args": ["\u{202e}a"] });
+    home.configure(&json!({ "mcpServers": { "one": server } }));
+    home.write(&format!("{directory}/.cx.json"), "{}");
+    let output = home.command(&["config", "show"]).current_dir(home.path(directory)).output().unwrap();
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(shown.lines().filter(|line| *line == "settings:").count(), 1, "{shown}");
+    for part in [
+        "\n    command: \"tool\\u{200b}\"\n    args: [\"\\u{202e}a\"]\n",
+        "/work\\u{a}settings:\\u{a}  mode: \\u{1b}[8m/.cx.json (workspace): untrusted: ",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+}

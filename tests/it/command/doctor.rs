@@ -267,6 +267,12 @@ fn a_server_that_wants_a_sign_in_and_tokens_that_cannot_be_used() {
     assert_eq!(status.status.code(), Some(0));
     let all = String::from_utf8_lossy(&status.stdout).into_owned();
     assert_eq!(all, "mail: has an `Authorization` header in the configuration\n");
+    // Why a server is not there is said.
+    home.write(".mcp.json", &json!({ "mcpServers": { "other": { "url": url } } }).to_string());
+    for arguments in [&["auth", "status"][..], &["auth", "status", "other"]] {
+        let said = command(&home, arguments).output().unwrap().stderr;
+        assert!(String::from_utf8_lossy(&said).contains("warning[config_untrusted]"), "{arguments:?}");
+    }
 }
 
 #[test]
@@ -278,6 +284,8 @@ fn configuration_that_is_wrong_ignored_or_not_trusted() {
     ill.has("problem", "configuration", "config.json", "");
     // The other checks are made nevertheless.
     assert_eq!(ill.section("engines").len(), 2);
+    ill.has("skipped", "servers", "the configuration cannot be used", "");
+    assert_eq!(ill.section("servers").len(), 1);
 
     home.write(".config/cx/config.json", &json!({
         "mcpServers": { "well": entry(&["well"]), "odd": { "command": "x", "env": { "LD_PRELOAD": "x.so" } } },

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 
+use super::home::Home;
 use crate::support::chaos;
 
 /// The screen after these lines were typed at the prompt, and the exit status.
@@ -165,4 +166,27 @@ fn a_pipe_is_read_line_by_line() {
     // An input that is still open at the end is a syntax error of the script.
     let (_, said, status) = run(&[], "[1,\n");
     assert_eq!(status, Some(1), "{said}");
+}
+
+/// Without a bound a line without an end takes all memory.
+#[test]
+fn v_780_a_line_without_an_end_is_not_read_as_a_whole() {
+    let home = Home::new();
+    home.configure(&json!({ "limits": { "maxSourceBytes": 1_000 } }));
+    let run = |input: Stdio| {
+        let output = home.command(&["repl"]).stdin(input).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (text(&output.stdout), text(&output.stderr), output.status.code())
+    };
+    let (_, said, status) = run(fs::File::open("/dev/zero").unwrap().into());
+    let problem = "error: an input on stdin is longer than 1000 bytes, the most that a script may have \
+        (`limits.maxSourceBytes`)\n";
+    assert_eq!((said.as_str(), status), (problem, Some(2)));
+    // Also in lines; the ends of lines of the maximum length do not count.
+    let longest = format!("{}7", " ".repeat(999));
+    home.write("fits", &format!("{longest}\r\n{longest}\n"));
+    let file = |name: &str| fs::File::open(home.path(name)).unwrap().into();
+    assert_eq!(run(file("fits")), ("7\n7\n".to_owned(), String::new(), Some(0)));
+    home.write("long", &format!("[{}\n", "7,\n".repeat(500)));
+    assert_eq!(run(file("long")).1, problem);
 }

@@ -46,8 +46,16 @@ fn lists_are_refreshed_and_what_came_of_it_is_kept() {
         } })
         .to_string(),
     );
+    // The same server under another name, as `cx setup` leaves it where two clients have it.
+    let codex = "[mcp_servers.cx]\ncommand = \"cx\"\nargs = [\"serve\"]\n[mcp_servers.other]\n";
+    let server = entry(&["well"]);
+    home.write(
+        ".codex/config.toml",
+        &format!("{codex}command = {}\nargs = {}\n", server["command"], server["args"]),
+    );
     let (text, status) = home.sync(&[]);
     assert_eq!(status, 0, "{text}");
+    assert!(!text.contains("Codex"), "{text}");
     assert!(
         text.contains("well: 8 tools") && text.contains("Cursor: not behind cx: new; `cx setup`"),
         "{text}"

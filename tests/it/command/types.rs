@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::home::Home;
 use super::tools::Place;
 use crate::support::chaos::{self, entry};
 use crate::support::serve::{WATCHDOG, wait_for_end};
@@ -155,4 +156,39 @@ fn a_file_that_is_not_of_types_is_not_replaced() {
             fs::write(&stub, format!("# ruff: noqa\n{}", fs::read_to_string(&stub).unwrap())).unwrap();
         }
     }
+}
+
+/// Otherwise declarations without any tools replace those that were written first, or all servers are asked every
+/// second.
+#[test]
+fn without_stored_lists_servers_are_asked_when_the_configuration_changes_only() {
+    for more in [&[][..], &["--refresh"]] {
+        let home = Home::new();
+        let (starts, program) = (home.path("starts"), chaos::program());
+        let line = format!("echo >> '{}'; exec '{}' stdio well", starts.display(), program.display());
+        let server = json!({ "command": "sh", "args": ["-c", line] });
+        home.configure(&json!({ "cache": { "enabled": false }, "mcpServers": { "first": server } }));
+        let mut command = home.command(&["types", "--watch", "--out", "cx.d.ts"]);
+        let mut child = command.args(more).spawn().unwrap();
+        let declared = || fs::read_to_string(home.path("cx.d.ts")).unwrap_or_default();
+        wait_until(|| declared().contains("  echo("));
+        // The file counts as changed again for three seconds.
+        let written = home.path(".config/cx/config.json").metadata().unwrap().modified().unwrap();
+        wait_until(|| written.elapsed().unwrap() > Duration::from_secs(5));
+        let asked = fs::metadata(&starts).unwrap().len();
+        std::thread::sleep(Duration::from_millis(2500));
+        assert_eq!(fs::metadata(&starts).unwrap().len(), asked, "{more:?}");
+        assert!(declared().contains("  echo("), "{more:?}: {}", declared());
+        let stopped = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+        assert!(stopped.success());
+        assert_eq!(wait_for_end(&mut child, WATCHDOG).code(), Some(0));
+    }
+}
+
+#[test]
+fn a_path_is_shown_on_one_line() {
+    let home = Home::new();
+    let output = home.command(&["types", "--check", "--out", "a\n\u{200b}b"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!((&*said, output.status.code()), ("a\\u{a}\\u{200b}b/cx.d.ts: missing\n", Some(1)));
 }

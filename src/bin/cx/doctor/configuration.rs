@@ -107,7 +107,7 @@ fn trust() -> Option<Check> {
             let message = match (files.len(), changed) {
                 (0, _) => "none".to_owned(),
                 (all, 0) => format!("{all}, all as they were"),
-                (all, changed) => format!("{all}, of which {changed} changed since, and so are not trusted"),
+                (all, changed) => format!("{all}; changed since, and so not trusted: {changed}"),
             };
             let check = Check::ok(SECTION, "trusted files", message);
             Some(check.with("files", files.len()).with("changed", changed))

@@ -31,7 +31,7 @@ impl Status {
         }
     }
 
-    /// The color of its name: none, dim, yellow, or bold and red.
+    /// The color of its name: green, dim, yellow, or bold and red.
     fn color(self) -> &'static str {
         match self {
             Self::Ok => "\u{1b}[32m",

@@ -22,6 +22,11 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Maximum number of names in the progress line.
 const MAX_NAMES: usize = 5;
 
+/// The check of the servers of a configuration that cannot be loaded.
+pub(super) fn unknown() -> Check {
+    Check::skipped(SECTION, "all", "not known, because the configuration cannot be used")
+}
+
 /// Starts all servers and requests their tools, unless `is_offline`. Their answers are not stored.
 pub(super) async fn check(context: &DoctorContext, is_offline: bool, progress: &ProgressLine) -> Vec<Check> {
     let servers = &context.config.servers;

@@ -54,8 +54,9 @@ fn caches(config: &Config) -> Vec<Check> {
         let message = match contents.files {
             0 => format!("{}: empty", shown_path(&path)),
             files => format!(
-                "{}: {files} files, {} KiB, the last one {} old",
+                "{}: {}, {} KiB, the last one {} old",
                 shown_path(&path),
+                counted(files, "file"),
                 contents.bytes.div_ceil(1024),
                 age(contents.newest)
             ),

@@ -5,13 +5,17 @@
 
 use cx::Language;
 
-/// The innermost open construct at the end of an input.
+/// An open construct at the end of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Inside {
     /// A bracket, with the one that closes it.
     Bracket(char),
     /// A template literal of TypeScript, or a string of Python in triple quotes, by its quote.
     Text(Quote),
+    /// A comment of TypeScript between `/*` and `*/`.
+    Comment,
+    /// A string of one line, by its quote, whose line ends with a backslash.
+    String(char),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,91 +24,142 @@ enum Quote {
     Triple(char),
 }
 
-/// The state of an input at its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum AtEnd {
-    /// No bracket and no text of several lines is open.
-    Closed,
-    /// A bracket or a text is open, so that the input goes on.
-    Open,
-    /// A bracket is closed that is not open. Further lines cannot correct this.
-    Mismatched,
-}
-
 /// Whether Enter at the end of `input` begins another line of it.
 pub(crate) fn goes_on(language: Language, input: &str) -> bool {
-    if input.ends_with('\n') {
-        // The user has typed an empty line.
-        return false;
+    GrowingInput::new(language).goes_on(input)
+}
+
+/// An input that grows by whole lines. Each of its characters is read once.
+pub(crate) struct GrowingInput {
+    language: Language,
+    /// The innermost construct is the last.
+    open: Vec<Inside>,
+    /// Whether a bracket is closed that is not open. Further lines cannot correct this.
+    is_mismatched: bool,
+    /// The number of bytes that were read.
+    bytes_read: usize,
+}
+
+impl GrowingInput {
+    pub(crate) fn new(language: Language) -> Self {
+        Self { language, open: Vec::new(), is_mismatched: false, bytes_read: 0 }
     }
-    match at_end(language, input) {
-        AtEnd::Mismatched => return false,
-        AtEnd::Open => return true,
-        AtEnd::Closed if input.ends_with('\\') => return true,
-        AtEnd::Closed => {}
+
+    /// Whether Enter at the end of `input` begins another line of it. `input` begins with that of the last call.
+    pub(crate) fn goes_on(&mut self, input: &str) -> bool {
+        self.read(input);
+        // After a line end the user has typed an empty line.
+        if input.ends_with('\n') || self.is_mismatched {
+            return false;
+        }
+        if !self.open.is_empty() || input.ends_with('\\') {
+            return true;
+        }
+        if self.language != Language::Python {
+            return false;
+        }
+        // A block continues until an empty line.
+        let last = input.lines().next_back().unwrap_or_default();
+        let code = without_comment(last).trim_end();
+        code.ends_with(':') || (input.contains('\n') && last.starts_with([' ', '\t']))
     }
-    if language != Language::Python {
-        return false;
+
+    /// Reads what is new. Strings that end with their line, comments and regular expressions are skipped.
+    fn read(&mut self, input: &str) {
+        let is_python = self.language == Language::Python;
+        let mut rest = input.get(self.bytes_read..).unwrap_or_default();
+        self.bytes_read = input.len();
+        while !self.is_mismatched
+            && let Some(next) = rest.chars().next()
+        {
+            let after = rest.get(next.len_utf8()..).unwrap_or_default();
+            match self.open.last().copied() {
+                Some(Inside::Text(quote)) => {
+                    rest = after_in_text(quote, next, after, &mut self.open);
+                    continue;
+                }
+                Some(Inside::Comment) => {
+                    rest = self.after_comment(rest);
+                    continue;
+                }
+                Some(Inside::String(quote)) => {
+                    // `next` is the end of the line behind the backslash.
+                    self.open.pop();
+                    rest = self.after_string(after, quote);
+                    continue;
+                }
+                Some(Inside::Bracket(_)) | None => {}
+            }
+            rest = match next {
+                '#' if is_python => skip_line(after),
+                '/' if !is_python && after.starts_with('/') => skip_line(after),
+                '/' if !is_python && after.starts_with('*') => {
+                    self.open.push(Inside::Comment);
+                    skip_one(after)
+                }
+                '/' if !is_python => {
+                    let before = input.len().checked_sub(rest.len()).and_then(|end| input.get(..end));
+                    if begins_value(before.unwrap_or_default()) {
+                        skip_regular_expression(after)
+                    } else {
+                        after
+                    }
+                }
+                '"' | '\'' if is_python && starts_with_two(after, next) => {
+                    self.open.push(Inside::Text(Quote::Triple(next)));
+                    skip_one(skip_one(after))
+                }
+                '"' | '\'' => self.after_string(after, next),
+                '`' if !is_python => {
+                    self.open.push(Inside::Text(Quote::Backtick));
+                    after
+                }
+                '(' | '[' | '{' => {
+                    self.open.push(Inside::Bracket(match next {
+                        '(' => ')',
+                        '[' => ']',
+                        _ => '}',
+                    }));
+                    after
+                }
+                ')' | ']' | '}' => {
+                    self.is_mismatched = self.open.pop() != Some(Inside::Bracket(next));
+                    after
+                }
+                _ => after,
+            };
+        }
     }
-    // A block continues until an empty line.
-    let last = input.lines().next_back().unwrap_or_default();
-    let code = without_comment(last).trim_end();
-    code.ends_with(':') || (input.contains('\n') && last.starts_with([' ', '\t']))
+
+    /// The text after the end of the open comment.
+    fn after_comment<'a>(&mut self, text: &'a str) -> &'a str {
+        let Some((_, after)) = text.split_once("*/") else { return "" };
+        self.open.pop();
+        after
+    }
+
+    /// The text after a string of one line. An unclosed string ends with its line, and the compiler reports it.
+    fn after_string<'a>(&mut self, text: &'a str, quote: char) -> &'a str {
+        let mut rest = text;
+        while let Some(next) = rest.chars().next() {
+            let after = skip_one(rest);
+            rest = match next {
+                '\\' if after.is_empty() => {
+                    self.open.push(Inside::String(quote));
+                    after
+                }
+                '\\' => skip_one(after),
+                '\n' => return rest,
+                next if next == quote => return after,
+                _ => after,
+            };
+        }
+        rest
+    }
 }
 
 fn without_comment(line: &str) -> &str {
     line.split_once('#').map_or(line, |(code, _)| code)
-}
-
-/// The state of an input at its end. Strings that end with their line, comments and regular expressions are skipped.
-fn at_end(language: Language, input: &str) -> AtEnd {
-    let is_python = language == Language::Python;
-    let mut open: Vec<Inside> = Vec::new();
-    let mut rest = input;
-    while let Some(next) = rest.chars().next() {
-        let after = rest.get(next.len_utf8()..).unwrap_or_default();
-        if let Some(Inside::Text(quote)) = open.last().copied() {
-            rest = after_in_text(quote, next, after, &mut open);
-            continue;
-        }
-        rest = match next {
-            '#' if is_python => skip_line(after),
-            '/' if !is_python && after.starts_with('/') => skip_line(after),
-            '/' if !is_python && after.starts_with('*') => match after.split_once("*/") {
-                Some((_, rest)) => rest,
-                None => return AtEnd::Open,
-            },
-            '/' if !is_python => {
-                let before = input.len().checked_sub(rest.len()).and_then(|end| input.get(..end));
-                if begins_value(before.unwrap_or_default()) { skip_regular_expression(after) } else { after }
-            }
-            '"' | '\'' if is_python && starts_with_two(after, next) => {
-                open.push(Inside::Text(Quote::Triple(next)));
-                skip_one(skip_one(after))
-            }
-            '"' | '\'' => skip_string(after, next),
-            '`' if !is_python => {
-                open.push(Inside::Text(Quote::Backtick));
-                after
-            }
-            '(' | '[' | '{' => {
-                open.push(Inside::Bracket(match next {
-                    '(' => ')',
-                    '[' => ']',
-                    _ => '}',
-                }));
-                after
-            }
-            ')' | ']' | '}' => {
-                if open.pop() != Some(Inside::Bracket(next)) {
-                    return AtEnd::Mismatched;
-                }
-                after
-            }
-            _ => after,
-        };
-    }
-    if open.is_empty() { AtEnd::Closed } else { AtEnd::Open }
 }
 
 /// The rest of an input after the character `next` of a text with this quote. `after` is what follows the character.
@@ -140,21 +195,6 @@ fn skip_one(text: &str) -> &str {
 
 fn skip_line(text: &str) -> &str {
     text.find('\n').and_then(|end| text.get(end..)).unwrap_or_default()
-}
-
-/// The text after a string of one line. An unclosed string ends with its line, and the compiler reports it.
-fn skip_string(text: &str, quote: char) -> &str {
-    let mut rest = text;
-    while let Some(next) = rest.chars().next() {
-        let after = skip_one(rest);
-        rest = match next {
-            '\\' => skip_one(after),
-            '\n' => return rest,
-            next if next == quote => return after,
-            _ => after,
-        };
-    }
-    rest
 }
 
 /// Words after which a value begins, so that `/` is not a division.
@@ -203,7 +243,8 @@ fn skip_regular_expression(text: &str) -> &str {
             ']' => is_in_class = false,
             _ => {}
         }
-        rest = if next == '\\' { skip_one(after) } else { after };
+        // A backslash does not continue it on the next line.
+        rest = if next == '\\' && !after.starts_with('\n') { skip_one(after) } else { after };
     }
     rest
 }
@@ -212,7 +253,7 @@ fn skip_regular_expression(text: &str) -> &str {
 mod tests {
     use cx::Language;
 
-    use super::goes_on;
+    use super::{GrowingInput, goes_on};
 
     const COMPLETE_TS: &[&str] = &[
         "1 + 1",
@@ -282,6 +323,21 @@ mod tests {
             for input in open {
                 assert!(goes_on(language, input), "{input}");
                 assert!(!goes_on(language, &format!("{input}\n")), "an empty line completes {input}");
+            }
+        }
+    }
+
+    /// Reading line by line must not change the answer.
+    #[test]
+    fn an_input_may_grow() {
+        let more = ["/* (\n[ */ (\n1)", "/*/\n*/ 1", "'a\\\n('\n(", "x = /[\\\n(\n)", ")\n(", "`\\\n${(\n`"];
+        for language in [Language::TypeScript, Language::Python] {
+            for input in [COMPLETE_TS, OPEN_TS, COMPLETE_PY, OPEN_PY, &more].concat() {
+                let mut growing = GrowingInput::new(language);
+                for (end, _) in input.match_indices('\n').chain([(input.len(), "")]) {
+                    let begun = &input[..end];
+                    assert_eq!(growing.goes_on(begun), goes_on(language, begun), "{begun:?}");
+                }
             }
         }
     }
