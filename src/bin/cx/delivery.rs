@@ -24,15 +24,14 @@ pub(crate) fn max_wait(result: &ExecuteResult, timeout: Option<Duration>) -> Opt
     timeout.map(|timeout| timeout.saturating_sub(used).max(MAX_LAST_WRITE))
 }
 
-/// Waits until everything is written, for at most `max_wait` and until the user interrupts. Returns
-/// the exit status of the run.
+/// Waits until everything is written, for at most `max_wait` and until the user interrupts. Returns the exit status:
+/// `status`, that of the run, if everything was written.
 pub(crate) async fn deliver(
     writer: &Writer,
-    result: &ExecuteResult,
+    mut status: ExitStatus,
     interrupted: &CancellationToken,
     max_wait: Option<Duration>,
 ) -> ExitStatus {
-    let mut status = ExitStatus::from_result(result);
     let is_written = tokio::select! {
         () = writer.finish() => true,
         () = sleep_for(max_wait) => false,

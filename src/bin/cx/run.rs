@@ -95,8 +95,9 @@ pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
             print_result(&result, &name, &arguments)?;
         }
         recorded = recording;
+        let status = ExitStatus::from_result(&result);
         let max_wait = max_wait(&result, arguments.script.timeout);
-        Ok::<_, anyhow::Error>(deliver(writer, &result, &interrupted, max_wait).await)
+        Ok::<_, anyhow::Error>(deliver(writer, status, &interrupted, max_wait).await)
     });
     telemetry::finish(telemetry.as_ref());
     let written = kept.write(lock(&traced).take(), recorded.as_ref());
