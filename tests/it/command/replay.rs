@@ -308,3 +308,14 @@ fn v_775_a_replay_whose_reader_is_gone_is_not_compared() {
     let output = command(directory, &["replay", "run.jsonl"]).stdout(writer).output().unwrap();
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(141), ""));
 }
+
+/// Threat 776. The outcome is one line of the file, with an object for each printed line.
+#[test]
+fn v_776_a_run_that_has_printed_many_lines_can_be_replayed() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let run = record(directory, "lines.ts", "for (let i = 0; i < 20_000; i++) console.log('a')");
+    let replay = cx(directory, &["replay", "run.jsonl"]);
+    assert_eq!(replay.status.code(), Some(0), "{}", text(&replay.stderr));
+    assert_eq!(replay.stdout, run.stdout);
+}
