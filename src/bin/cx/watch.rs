@@ -81,8 +81,9 @@ async fn follow(paths: &[PathBuf]) -> anyhow::Result<ExitStatus> {
                 }
                 signal = endings.received() => {
                     if !is_over {
-                        // Ctrl-C also reaches the run, which then ends by itself; a second signal would end it at once.
-                        let is_told = signal == SignalKind::interrupt()
+                        // Ctrl-C, and the end of the terminal, also reach the run, which then ends by itself; a second
+                        // signal would end it at once.
+                        let is_told = [SignalKind::interrupt(), SignalKind::hangup()].contains(&signal)
                             && timeout(MAX_STOP, child.wait()).await.is_ok();
                         if !is_told {
                             stop(&mut child).await;
