@@ -116,7 +116,8 @@ pub(crate) enum Command {
     /// the recorded run to stderr.
     ///
     /// Exit status: 0 the outcome is the recorded one, 1 the script went another way, 2 the file cannot be
-    /// used, 130 interrupted.
+    /// used, 3 stdout was not read within --timeout, 4 stdout could not be written, 130 interrupted, 141 the
+    /// reader of stdout has closed it.
     Replay(ReplayArguments),
 
     /// Type scripts at a prompt and see their values
