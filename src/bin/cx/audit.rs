@@ -7,14 +7,14 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, bail};
 use cx::audit::{AuditLine, AuditReader, Verification, VerifyOptions, verify, write_checkpoint};
-use cx::text::one_line;
+use cx::text::{one_line, rfc3339};
 use serde_json::{Map, Value, json};
 
 use crate::args::{AuditArguments, AuditCommand, AuditFormat, LineFilter};
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
+use crate::text::shown_path;
 use crate::{diagnostic, document, setup, source};
-use cx::text::rfc3339;
 
 /// How often the files are checked for new lines.
 const LOOK: Duration = Duration::from_millis(200);
@@ -61,9 +61,9 @@ pub(crate) fn run(arguments: AuditArguments) -> anyhow::Result<ExitStatus> {
         AuditCommand::Show { filter, follow, json } => show(&directory, &filter, follow, json),
         AuditCommand::Checkpoint { out } => {
             let note = write_checkpoint(&directory).with_context(|| unreadable(&directory))?;
-            document::replace(&out, &note)
-                .with_context(|| format!("failed to write {}", one_line(&out.display().to_string())))?;
-            print_text(&format!("signed the end of the trail: {}", one_line(&out.display().to_string())))?;
+            let shown = shown_path(&out);
+            document::replace(&out, &note).with_context(|| format!("failed to write {shown}"))?;
+            print_text(&format!("signed the end of the trail: {shown}"))?;
             Ok(ExitStatus::Success)
         }
         AuditCommand::Export { format, filter } => export(&directory, format, &filter),
@@ -71,12 +71,12 @@ pub(crate) fn run(arguments: AuditArguments) -> anyhow::Result<ExitStatus> {
 }
 
 fn missing(directory: &Path) -> String {
-    let place = one_line(&directory.display().to_string());
+    let place = shown_path(directory);
     format!("there is no audit trail in {place}; `\"audit\": {{}}` in the configuration switches it on")
 }
 
 fn unreadable(directory: &Path) -> String {
-    format!("failed to read the audit trail in {}", one_line(&directory.display().to_string()))
+    format!("failed to read the audit trail in {}", shown_path(directory))
 }
 
 fn check(
@@ -203,7 +203,7 @@ fn show(directory: &Path, filter: &LineFilter, follow: bool, is_json: bool) -> a
 
 /// Says on stderr why no line is printed.
 fn print_nothing(directory: &Path, has_lines: bool) {
-    let place = one_line(&directory.display().to_string());
+    let place = shown_path(directory);
     diagnostic::print_note(&if has_lines {
         format!("no line of the audit trail in {place} is of that run or time; `cx runs list` lists runs")
     } else {

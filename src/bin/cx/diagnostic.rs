@@ -18,7 +18,7 @@ use crate::logging;
 use crate::options;
 use crate::output::{self, OutputError};
 use crate::terminal;
-use crate::text::printable;
+use crate::text::{printable, shown_path};
 use crate::typecheck::TypeProblem;
 use crate::writer::{self, Stream, Writer};
 
@@ -417,7 +417,7 @@ fn column_span(line: &str, column: u32) -> std::ops::Range<usize> {
 /// Prints which pinned tool definitions were found damaged.
 pub(crate) fn print_damaged_pins(damaged: &[DamagedPins]) {
     for DamagedPins { server, file, .. } in damaged {
-        let (server, file) = (one_line(server), one_line(&file.display().to_string()));
+        let (server, file) = (one_line(server), shown_path(file));
         print_warning(&format!(
             "the pinned tool definitions of `{server}` were damaged and are set aside as `{file}`: none of its tools \
              counts as known until you accept it; see `cx tools changed` and `cx tools accept {server}`"

@@ -14,7 +14,7 @@ use crate::args::{LISTED_RUNS, RunsArguments, RunsCommand};
 use crate::audit::{Selection, render};
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
-use crate::text::counted;
+use crate::text::{counted, shown_path};
 use crate::trail_runs::{MAX_ID, TrailRuns, client_of};
 use crate::{browser, diagnostic, running, setup, trace};
 
@@ -85,7 +85,7 @@ fn meant(directory: &Path, given: Option<&str>) -> anyhow::Result<String> {
 }
 
 fn no_runs(directory: &Path) -> String {
-    let place = one_line(&directory.display().to_string());
+    let place = shown_path(directory);
     format!("no runs in the audit trail in {place}; `\"audit\": {{}}` in the configuration switches it on")
 }
 
@@ -183,7 +183,7 @@ fn list(
         print_json(&format!("[{}]", listed.join(",")))?;
     } else if latest.order.is_empty() {
         print_text(&if has_runs {
-            let place = one_line(&directory.display().to_string());
+            let place = shown_path(directory);
             format!("no runs within `--since` in the audit trail in {place}")
         } else {
             no_runs(directory)
@@ -314,7 +314,7 @@ fn open_page(
     let named = traces.map(|traces| path::absolute(traces).unwrap_or_else(|_| traces.to_owned()));
     let mut found = None;
     for place in named.into_iter().chain(kept) {
-        let shown = one_line(&place.display().to_string());
+        let shown = shown_path(&place);
         found = trace::find(&place, id).with_context(|| format!("failed to read the traces in {shown}"))?;
         if found.is_some() {
             break;
@@ -336,7 +336,7 @@ fn open_page(
             trace::write_shown(&directories.cache.join("runs"), id, &run.drawing())?
         }
     };
-    print_text(&one_line(&page.display().to_string()))?;
+    print_text(&shown_path(&page))?;
     if opens_browser && let Err(error) = browser::open(&page) {
         diagnostic::print_note(&format!("no browser could be opened: {error}"));
     }
@@ -345,8 +345,7 @@ fn open_page(
 
 fn each_line(directory: &Path, mut each: impl FnMut(&AuditLine) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let mut reader = AuditReader::new(directory);
-    let unreadable =
-        || format!("failed to read the audit trail in {}", one_line(&directory.display().to_string()));
+    let unreadable = || format!("failed to read the audit trail in {}", shown_path(directory));
     while let Some(line) = reader.next_line(false).with_context(unreadable)? {
         each(&line)?;
     }

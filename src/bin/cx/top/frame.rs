@@ -12,7 +12,7 @@ use ratatui::widgets::{Cell, Paragraph, Row, Table};
 use super::servers::{Watched, WatchedServer};
 use crate::prometheus::total;
 use crate::reading::{Reading, ServerReading, UpstreamReading};
-use crate::text::counted;
+use crate::text::{counted, shown_path};
 
 /// How a frame looks.
 #[derive(Clone, Copy, Debug)]
@@ -162,7 +162,7 @@ impl<'a> Frame<'a> {
             scrolled.min(self.servers.len().saturating_sub(usize::from(area.height).saturating_sub(1)));
         let mut rows = Vec::new();
         for ServerRow { server, note } in self.servers.iter().skip(first) {
-            let place = one_line(&server.description.workspace.display().to_string());
+            let place = shown_path(&server.description.workspace);
             let place = shorten_left(&place, rest.max(usize::from(MIN_PLACE)));
             rows.push(server_row(server, place, &shown, style));
             if note.is_some() {
