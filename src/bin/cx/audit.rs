@@ -11,10 +11,11 @@ use cx::text::{one_line, rfc3339};
 use serde_json::{Map, Value, json};
 
 use crate::args::{AuditArguments, AuditCommand, AuditFormat, LineFilter};
+use crate::diagnostic::{self, invalid};
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
 use crate::text::shown_path;
-use crate::{diagnostic, document, setup, source};
+use crate::{document, setup, source};
 
 /// How often the files are checked for new lines.
 const LOOK: Duration = Duration::from_millis(200);
@@ -85,11 +86,16 @@ fn check(
     key: Option<PathBuf>,
     is_json: bool,
 ) -> anyhow::Result<ExitStatus> {
-    let read = |path: &PathBuf| source::read_bounded(path, "the file", MAX_SIGNED);
+    let read = |path: &PathBuf, what| source::read_bounded(path, what, MAX_SIGNED).map_err(invalid);
     let mut options = VerifyOptions::default();
-    options.key = key.as_ref().map(read).transpose()?;
-    options.checkpoints = checkpoints.iter().map(read).collect::<Result<_, _>>()?;
-    let found = verify(directory, &options).with_context(|| unreadable(directory))?;
+    options.key = key.as_ref().map(|path| read(path, "the key")).transpose()?;
+    let signed = checkpoints.iter().map(|path| read(path, "the checkpoint"));
+    options.checkpoints = signed.collect::<Result<_, _>>()?;
+    let failed = || match &key {
+        Some(key) => format!("failed to check {} with the key {}", shown_path(directory), shown_path(key)),
+        None => unreadable(directory),
+    };
+    let found = verify(directory, &options).with_context(failed)?;
     if found.lines == 0 && found.is_ok() {
         bail!("{}", missing(directory));
     }

@@ -138,6 +138,13 @@ fn a_trail_is_shown_verified_signed_and_exported() {
     assert_eq!(verified_with(user.trail().join("key.pub")), Some(0));
     user.prints(&["run", "--audit", user.home().join("other").to_str().unwrap(), "-e", "return 1"]);
     assert_eq!(verified_with(user.home().join("other/key.pub")), Some(1));
+    let output = user.cx(&["audit", "verify", "--key", "config/cx/config.json"]);
+    let said = text(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("with the key config/cx/config.json: the key is no public key of a trail"),
+        "{said}"
+    );
     // A beginning of several ids.
     user.prints(&["run", "-e", "return 2"]);
     let output = user.cx(&["runs", "show", ""]);
