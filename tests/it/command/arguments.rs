@@ -31,6 +31,7 @@ fn an_option_that_would_be_ignored_is_a_mistake() {
         (vec!["sync", "--status", "--lang", "py"], "cannot be used with"),
         (vec!["sync", "--uninstall", "--mcp-config", "mcp.json"], "cannot be used with"),
         (vec!["replay", "a.jsonl", "--explain", "--timeout", "1s"], "cannot be used with"),
+        (vec!["replay", "a.jsonl", "--explain", "--json"], "cannot be used with"),
         (vec!["repl", "--fuel", "5"], "--fuel is for Python only"),
         (vec!["types", "--json"], "unexpected argument '--json'"),
         (vec!["tools", "search", "files", "--limit", "0"], "0 is not in 1.."),

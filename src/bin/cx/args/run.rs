@@ -78,7 +78,7 @@ pub(crate) struct ReplayArguments {
     pub(crate) edit: Option<PathBuf>,
 
     /// Run nothing; print the contents of the recording
-    #[arg(long, conflicts_with_all = ["edit", "timeout"])]
+    #[arg(long, conflicts_with_all = ["edit", "timeout", "json"])]
     pub(crate) explain: bool,
 
     /// Maximum wall-clock time and CPU time of the script [default: as recorded, at most 30s and 10s]
