@@ -45,15 +45,16 @@ const SERVER_WIDTHS: [u16; 10] = [7, 5, 6, 7, 6, 7, 6, 6, 5, 7];
 const MIN_PLACE: u16 = 8;
 
 /// The columns that are left out on a narrow terminal, in this order: the rate, the transport, the percentile, the
-/// memory, the age, and the runs that are queued and that have ended.
-const SERVER_DISPENSABLE: [usize; 7] = [8, 1, 7, 9, 2, 4, 5];
+/// memory, the age, the runs that are queued, that have ended, that have failed and that run, and the process.
+const SERVER_DISPENSABLE: [usize; 10] = [8, 1, 7, 9, 2, 4, 5, 6, 3, 0];
 
 /// The columns of upstream servers after the first one, which has their names, and at least `MIN_NAME`.
 const UPSTREAM_WIDTHS: [u16; 7] = [7, 9, 6, 6, 8, 7, 7];
 const MIN_NAME: u16 = 16;
 
-/// As [`SERVER_DISPENSABLE`]: the process, the percentile, the queued calls, and the calls.
-const UPSTREAM_DISPENSABLE: [usize; 4] = [0, 6, 3, 4];
+/// As [`SERVER_DISPENSABLE`]: the process, the percentile, the queued calls, the calls, those in flight and those that
+/// have failed, and the state of the circuit breaker.
+const UPSTREAM_DISPENSABLE: [usize; 7] = [0, 6, 3, 4, 2, 5, 1];
 
 /// Which columns are shown at this width. The others are left out whole, because a number that is cut is another
 /// number. Each column is followed by a gap, and `text` is the minimum width of the column of text.
@@ -348,11 +349,16 @@ mod tests {
         assert!(servers(80).is_empty() && servers(200).is_empty());
         assert_eq!(servers(79), [8]);
         assert_eq!(servers(60), [1, 7, 8, 9]);
-        assert_eq!(servers(10), [1, 2, 4, 5, 7, 8, 9]);
+        assert_eq!(servers(31), [1, 2, 4, 5, 7, 8, 9]);
+        assert_eq!(servers(30), [1, 2, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(servers(20), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(servers(15).len(), SERVER_WIDTHS.len());
         let upstream = |width: u16| left_out(width, &UPSTREAM_WIDTHS, MIN_NAME, &UPSTREAM_DISPENSABLE);
         assert!(upstream(73).is_empty());
         assert_eq!(upstream(72), [0]);
         assert_eq!(upstream(60), [0, 6]);
+        assert_eq!(upstream(26), [0, 2, 3, 4, 5, 6]);
+        assert_eq!(upstream(25).len(), UPSTREAM_WIDTHS.len());
         let cells = ["pid", "by", "up", "in"];
         assert_eq!(only(cells, &[true, false, true]).collect::<Vec<_>>(), ["pid", "up", "in"]);
     }
