@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Write as _;
-use std::path::{self, Path};
+use std::path::{self, Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -308,19 +308,7 @@ fn open_page(
         bail!("`{}` is no id of a run; `cx runs list` lists them", one_line(id));
     }
     let directories = setup::directories()?;
-    let running = running::list(&directories.state).unwrap_or_default();
-    let kept = running.into_iter().filter_map(|server| server.traces);
-    // The browser is started elsewhere.
-    let named = traces.map(|traces| path::absolute(traces).unwrap_or_else(|_| traces.to_owned()));
-    let mut found = None;
-    for place in named.into_iter().chain(kept) {
-        let shown = shown_path(&place);
-        found = trace::find(&place, id).with_context(|| format!("failed to read the traces in {shown}"))?;
-        if found.is_some() {
-            break;
-        }
-    }
-    let page = match found {
+    let page = match kept_page(id, traces, &directories.state)? {
         Some(page) => page,
         None => {
             let mut runs = TrailRuns::default();
@@ -341,6 +329,32 @@ fn open_page(
         diagnostic::print_note(&format!("no browser could be opened: {error}"));
     }
     Ok(ExitStatus::Success)
+}
+
+/// The page of a run that a server has kept, if there is one: in the directory that was named, else in those of running
+/// servers.
+///
+/// # Errors
+///
+/// If the directory that was named cannot be read. Otherwise that is a warning, because the audit trail has the run too.
+fn kept_page(id: &str, named: Option<&Path>, state: &Path) -> anyhow::Result<Option<PathBuf>> {
+    let unreadable = |directory: &Path| format!("failed to read the traces in {}", shown_path(directory));
+    if let Some(named) = named {
+        // The browser is started elsewhere.
+        let named = path::absolute(named).unwrap_or_else(|_| named.to_owned());
+        if let Some(page) = trace::find(&named, id).with_context(|| unreadable(&named))? {
+            return Ok(Some(page));
+        }
+    }
+    let running = running::list(state).unwrap_or_default();
+    for directory in running.into_iter().filter_map(|server| server.traces) {
+        match trace::find(&directory, id) {
+            Ok(None) => {}
+            Ok(page) => return Ok(page),
+            Err(error) => diagnostic::print_warning(&format!("{}: {error}", unreadable(&directory))),
+        }
+    }
+    Ok(None)
 }
 
 fn each_line(directory: &Path, mut each: impl FnMut(&AuditLine) -> anyhow::Result<()>) -> anyhow::Result<()> {
