@@ -34,8 +34,8 @@ pub(crate) use self::shell::{CompletionsArguments, ManArguments};
 pub(crate) use self::stored::{CacheCommand, ScriptsCommand, StateCommand};
 pub(crate) use self::tools::{Scheduler, SyncArguments, ToolsCommand, ToolsSource, TypesArguments};
 pub(crate) use self::trail::{
-    AuditArguments, AuditCommand, AuditFormat, LISTED_RUNS, LineFilter, RunsArguments, RunsCommand,
-    TopArguments, TrailArguments, UiArguments,
+    AuditArguments, AuditCommand, AuditFormat, LISTED_RUNS, LineFilter, MAX_LISTED_RUNS, RunsArguments,
+    RunsCommand, TopArguments, TrailArguments, UiArguments,
 };
 
 /// Runs scripts that call the tools of MCP servers

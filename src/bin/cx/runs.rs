@@ -10,7 +10,7 @@ use cx::audit::{AuditLine, AuditReader};
 use cx::text::one_line;
 use serde_json::{Map, Value};
 
-use crate::args::{LISTED_RUNS, RunsArguments, RunsCommand};
+use crate::args::{LISTED_RUNS, MAX_LISTED_RUNS, RunsArguments, RunsCommand};
 use crate::audit::{Selection, render};
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
@@ -23,9 +23,6 @@ const MAX_COLUMN: usize = 40;
 
 /// Letters of the id of a run.
 const ID_LETTERS: usize = 16;
-
-/// Maximum number of runs that are listed.
-const MAX_LISTED: usize = 10_000;
 
 /// Maximum bytes of the lines of the listed runs, and of one run as JSON. The trail may be another's, with lines of a
 /// megabyte; those of cx have some hundred bytes.
@@ -41,9 +38,7 @@ pub(crate) fn run(arguments: &RunsArguments) -> anyhow::Result<ExitStatus> {
     let directory = setup::audit_directory(&arguments.trail)?;
     match &arguments.command {
         None => list(&directory, LISTED_RUNS, None, false),
-        Some(RunsCommand::List { limit, since, json }) => {
-            list(&directory, (*limit).clamp(1, MAX_LISTED), *since, *json)
-        }
+        Some(RunsCommand::List { limit, since, json }) => list(&directory, *limit, *since, *json),
         Some(RunsCommand::Show { id, json }) => show(&directory, &meant(&directory, id.as_deref())?, *json),
         Some(RunsCommand::Open { id, traces, no_browser }) => {
             open_page(&directory, &meant(&directory, id.as_deref())?, traces.as_deref(), !no_browser)
@@ -67,7 +62,7 @@ fn meant(directory: &Path, given: Option<&str>) -> anyhow::Result<String> {
         let Some(id) = id.filter(|_| line.text_of("event") == Some("run.started")) else { return Ok(()) };
         match given {
             None => found = vec![id.to_owned()],
-            Some(beginning) if id.starts_with(beginning) && found.len() < MAX_LISTED => {
+            Some(beginning) if id.starts_with(beginning) && found.len() < MAX_LISTED_RUNS => {
                 found.push(id.to_owned());
             }
             Some(_) => {}

@@ -9,6 +9,9 @@ use clap::{Args, Subcommand};
 /// Default number of runs that `cx runs` lists.
 pub(crate) const LISTED_RUNS: usize = 20;
 
+/// Maximum number of runs that it lists.
+pub(crate) const MAX_LISTED_RUNS: usize = 10_000;
+
 /// Where the audit trail is.
 #[derive(Args, Debug)]
 pub(crate) struct TrailArguments {
@@ -106,12 +109,12 @@ pub(crate) struct RunsArguments {
 pub(crate) enum RunsCommand {
     /// List runs, the latest last
     List {
-        /// Maximum number of runs
+        /// Maximum number of runs, up to 10000
         #[arg(
             long,
             value_name = "N",
             default_value_t = LISTED_RUNS,
-            value_parser = RangedU64ValueParser::<usize>::new().range(1..)
+            value_parser = RangedU64ValueParser::<usize>::new().range(1..=MAX_LISTED_RUNS as u64)
         )]
         limit: usize,
 
