@@ -1,5 +1,6 @@
 //! `cx run`.
 
+use std::fs;
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -152,7 +153,13 @@ fn elsewhere(
     Ok(match (&arguments.remote, queue) {
         (Some(url), _) => {
             let mut workers = RemoteWorkers::new(url);
-            workers.token_file = arguments.remote_token_file.clone();
+            if let Some(file) = &arguments.remote_token_file {
+                // Each connection reads it, because it may be replaced. One that is missing is a mistake.
+                let failed =
+                    |error: io::Error| anyhow::anyhow!("--remote-token-file {}: {error}", file.display());
+                fs::metadata(file).map_err(|error| invalid(failed(error)))?;
+                workers.token_file = Some(file.clone());
+            }
             (builder.isolation(Isolation::Remote(workers)), Some("--remote"))
         }
         (None, Some(queue)) => (builder.isolation(queue), Some("--nats")),
