@@ -3,14 +3,15 @@
 use std::fs;
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use cx::{
     CancellationToken, Config, ExecuteResult, Executor, ExecutorBuilder, Isolation, Json, Language, Limits,
-    Recording, RemoteWorkers, RunTrace, SavedScript, Script,
+    OpenTelemetry, Recording, RemoteWorkers, RunTrace, SavedScript, Script,
 };
+use parking_lot::Mutex;
 
 use crate::args::{RunArguments, ScriptArguments};
 use crate::console::Console;
@@ -40,32 +41,14 @@ pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     let Source { text, name, language, saved } = source::read(&arguments).map_err(invalid)?;
     check_fuel(&arguments.script, language)?;
     let kept = KeptFiles::of_run(&arguments).map_err(invalid)?;
-    let mut config = setup::load(arguments.script.mcp_config.clone())?;
-    diagnostic::print_warnings(&config.warnings);
     let has_terminal = Console::has_terminal();
-    if !has_terminal {
-        // Servers work without elicitation if they know that it is not available.
-        config.servers.iter_mut().for_each(|server| server.elicitation = false);
-    }
-    if arguments.script.llm {
-        config.enable_llm();
-    }
-    config.isolation = setup::isolation(arguments.script.isolation.as_ref(), config.isolation);
+    let config = configuration(&arguments.script, has_terminal)?;
     let limits = arguments.script.limits(config.limits, config.max_limits.cpu_time);
     let input = arguments.input.as_deref().map(source::read_input).transpose().map_err(invalid)?;
     let input = checked_input(saved.as_deref(), input)?;
-    let audit = arguments.script.audit.take();
-    let grants = setup::grants(&arguments.script)?;
     // A run is too short for metrics, which are sent every minute.
     let telemetry = telemetry::start_traces(config.open_telemetry.as_ref())?;
-    let traced = Arc::new(Mutex::new(None));
-    let builder = telemetry::attach(builder(config, language, audit)?.grants(grants), telemetry.as_ref());
-    let (mut builder, elsewhere) = elsewhere(builder, &arguments)?;
-    if kept.trace.is_some() {
-        let traced = Arc::clone(&traced);
-        builder = builder.on_trace(move |run| *lock(&traced) = Some(run));
-    }
-    let executor = setup::built(builder.build(), elsewhere)?;
+    let (executor, traced) = executor(config, language, &mut arguments, &kept, telemetry.as_ref())?;
     // The first token is for the user's interrupt, the second also for a failing stdout.
     let interrupted = CancellationToken::new();
     let cancel = interrupted.child_token();
@@ -101,9 +84,47 @@ pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
         Ok::<_, anyhow::Error>(deliver(writer, status, &interrupted, max_wait).await)
     });
     telemetry::finish(telemetry.as_ref());
-    let written = kept.write(lock(&traced).take(), recorded.as_ref());
+    let written = kept.write(traced.lock().take(), recorded.as_ref());
     // The result has been printed, perhaps as JSON, so this failure is reported on stderr.
     status.and_then(|status| written.map_err(diagnostic::after_output).map(|()| status))
+}
+
+/// The configuration with the arguments, which have precedence. Prints its warnings.
+fn configuration(arguments: &ScriptArguments, has_terminal: bool) -> anyhow::Result<Config> {
+    let mut config = setup::load(arguments.mcp_config.clone())?;
+    diagnostic::print_warnings(&config.warnings);
+    if !has_terminal {
+        // Servers work without elicitation if they know that it is not available.
+        config.servers.iter_mut().for_each(|server| server.elicitation = false);
+    }
+    if arguments.llm {
+        config.enable_llm();
+    }
+    config.isolation = setup::isolation(arguments.isolation.as_ref(), config.isolation);
+    Ok(config)
+}
+
+/// The trace of the run, once it has ended.
+type Traced = Arc<Mutex<Option<RunTrace>>>;
+
+/// The executor of the run, and where it puts the trace if one is kept.
+fn executor(
+    config: Config,
+    language: Language,
+    arguments: &mut RunArguments,
+    kept: &KeptFiles,
+    telemetry: Option<&OpenTelemetry>,
+) -> anyhow::Result<(Executor, Traced)> {
+    let audit = arguments.script.audit.take();
+    let grants = setup::grants(&arguments.script)?;
+    let builder = telemetry::attach(builder(config, language, audit)?.grants(grants), telemetry);
+    let (mut builder, elsewhere) = elsewhere(builder, arguments)?;
+    let traced = Traced::default();
+    if kept.trace.is_some() {
+        let traced = Arc::clone(&traced);
+        builder = builder.on_trace(move |run| *traced.lock() = Some(run));
+    }
+    Ok((setup::built(builder.build(), elsewhere)?, traced))
 }
 
 /// The input of the script: that of a saved one is checked against its schema.
@@ -211,11 +232,6 @@ fn check_file(path: &Path, what: &str) -> anyhow::Result<()> {
         let shown = path.display();
         format!("the script is not run, because its {what} `{shown}` cannot be written")
     })
-}
-
-/// The lock of the trace. A panic elsewhere does not make it unusable.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A builder for scripts of one language, one at a time.
