@@ -299,8 +299,8 @@ pub(crate) fn with_console(
     script
 }
 
-/// Reports damaged pinned definitions, including those of servers whose cached lists the run used.
-fn print_damaged_pins(executor: &Executor) {
+/// Reports damaged pinned definitions, including those of servers whose cached lists were used.
+pub(crate) fn print_damaged_pins(executor: &Executor) {
     match executor.tool_changes() {
         Ok(_) => diagnostic::print_damaged_pins(&executor.damaged_pins()),
         Err(error) => diagnostic::print_warning(&error.to_string()),
