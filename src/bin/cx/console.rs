@@ -22,7 +22,7 @@ use crate::{diagnostic, output, question};
 /// The controlling terminal of this process, even if its streams are redirected.
 const TERMINAL: &str = "/dev/tty";
 
-/// Maximum bytes of an answer that are read. A terminal passes on lines of at most 4,095 bytes, so that no answer is cut.
+/// Maximum bytes of an answer that are read. A terminal passes on lines of at most 4,095 bytes, so none is cut.
 const MAX_ANSWER: usize = 4_096;
 
 /// How long a prompt waits until output that the script printed before it is written. Output that is not written by

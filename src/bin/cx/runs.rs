@@ -331,7 +331,7 @@ fn open_page(
 ///
 /// # Errors
 ///
-/// If the directory that was named cannot be read. Otherwise that is a warning, because the audit trail has the run too.
+/// If the directory that was named cannot be read. Another one is a warning, because the audit trail has the run too.
 fn kept_page(id: &str, named: Option<&Path>, state: &Path) -> anyhow::Result<Option<PathBuf>> {
     let unreadable = |directory: &Path| format!("failed to read the traces in {}", shown_path(directory));
     if let Some(named) = named {
