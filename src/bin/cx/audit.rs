@@ -6,7 +6,9 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, bail};
-use cx::audit::{AuditLine, AuditReader, Verification, VerifyOptions, verify, write_checkpoint};
+use cx::audit::{
+    AuditLine, AuditProblem, AuditReader, Verification, VerifyOptions, verify, write_checkpoint,
+};
 use cx::text::{one_line, rfc3339};
 use serde_json::{Map, Value, json};
 
@@ -136,8 +138,11 @@ fn verification(found: &Verification) -> String {
     text
 }
 
+fn problem_json(problem: &AuditProblem) -> Value {
+    json!({ "file": problem.file, "line": problem.line, "problem": problem.problem })
+}
+
 fn verification_json(found: &Verification) -> Value {
-    let problem = |problem: &cx::audit::AuditProblem| json!({ "file": problem.file, "line": problem.line, "problem": problem.problem });
     json!({
         "ok": found.is_ok(),
         "lines": found.lines,
@@ -150,7 +155,7 @@ fn verification_json(found: &Verification) -> Value {
         "openCalls": found.open_calls,
         "key": found.key,
         "notices": found.notices,
-        "problems": found.problems.iter().map(problem).collect::<Vec<_>>(),
+        "problems": found.problems.iter().map(problem_json).collect::<Vec<_>>(),
         "problemCount": found.problem_count,
     })
 }
@@ -288,12 +293,12 @@ fn csv(fields: &Map<String, Value>) -> String {
     cells.iter().map(|text| csv_cell(text)).collect::<Vec<_>>().join(",")
 }
 
-/// How text begins that a spreadsheet interprets as a formula. Those in full width count as such in spreadsheets of East
-/// Asian languages.
+/// How text begins that a spreadsheet interprets as a formula. Those in full width count as such in spreadsheets of
+/// East Asian languages.
 const FORMULA_STARTS: [char; 8] = ['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
 
-/// Where a formula can begin within a text. Spreadsheets of many languages separate cells by semicolons, also in a file
-/// with commas; then quotes inside of a cell mean nothing to them, and a line end in quotes begins a row.
+/// Where a formula can begin within a text. Spreadsheets of many languages separate cells by semicolons, also in a
+/// file with commas; then quotes inside of a cell mean nothing to them, and a line end in quotes begins a row.
 const CELL_ENDS: [char; 4] = [';', '\t', '\n', '\r'];
 
 /// A cell. Text that a spreadsheet would interpret as a formula is made plain text, because names are untrusted.

@@ -85,9 +85,9 @@ pub(crate) fn print_entry(writer: &Writer, entry: &Output, cancel: &Cancellation
     }
 }
 
-/// Prints the script's value: indented on a terminal, compact otherwise. `null`, which a script that returns nothing has,
-/// is printed only where something must be: not on a terminal, and not after the lines that the script has printed, so
-/// that a file with them has nothing else.
+/// Prints the script's value: indented on a terminal, compact otherwise. `null`, which a script that returns nothing
+/// has, is printed only where something must be: not on a terminal, and not after the lines that the script has
+/// printed, so that a file with them has nothing else.
 ///
 /// # Errors
 ///

@@ -98,8 +98,8 @@ pub(crate) fn write(path: &Path, recording: Option<&Recording>) -> anyhow::Resul
     };
     if recording.has_unrecorded_files() {
         diagnostic::print_warning(&format!(
-            "`{shown}` lacks what the script found in granted directories: a Python script's files are not recorded, so \
-             a replay goes another way there; a TypeScript script's are"
+            "`{shown}` lacks what the script found in granted directories: a Python script's files are not recorded, \
+             so a replay goes another way there; a TypeScript script's are"
         ));
     }
     document::replace_secret(path, &recording.to_text())
