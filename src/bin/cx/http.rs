@@ -116,9 +116,8 @@ impl OwnToken {
 ///
 /// If the system refuses it.
 pub(crate) async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    let listener = TcpListener::bind(address)
-        .await
-        .with_context(|| format!("failed to listen at {address}: is another program there?"))?;
+    let listener =
+        TcpListener::bind(address).await.with_context(|| format!("failed to listen at {address}"))?;
     announce(&listener)?;
     Ok(listener)
 }
