@@ -190,7 +190,7 @@ fn show(directory: &Path, filter: &LineFilter, follow: bool, is_json: bool) -> a
     let mut reader = AuditReader::new(directory);
     let (mut has_lines, mut is_shown, mut is_first) = (false, false, true);
     loop {
-        while let Some(line) = reader.next_line(false).with_context(|| unreadable(directory))? {
+        while let Some(line) = next_line(&mut reader, directory, is_shown)? {
             has_lines = true;
             if selection.has(&line) {
                 is_shown = true;
@@ -210,6 +210,16 @@ fn show(directory: &Path, filter: &LineFilter, follow: bool, is_json: bool) -> a
         }
         thread::sleep(LOOK);
     }
+}
+
+/// The next line. After lines that were printed, a failure is for stderr: on stdout its object would be read as a line.
+fn next_line(
+    reader: &mut AuditReader,
+    directory: &Path,
+    is_shown: bool,
+) -> anyhow::Result<Option<AuditLine>> {
+    let next = reader.next_line(false).with_context(|| unreadable(directory));
+    next.map_err(|error| if is_shown { diagnostic::after_output(error) } else { error })
 }
 
 /// Says on stderr why no line is printed.

@@ -59,6 +59,13 @@ fn v_605_no_command_waits_for_a_pipe_in_the_place_of_a_file() {
         assert!(text.contains("trail/2026-01-01.jsonl: expected a regular file"), "{text}");
     }
 
+    // A line is printed before: an object about the failure would be read as another one.
+    home.write("lines/2026-01-01.jsonl", "{\"event\":\"e\"}\n");
+    home.make_pipe("lines/2026-01-02.jsonl");
+    let (status, text) = home.end(&["audit", "--audit", "lines", "show", "--json"]);
+    let expected = "{\"event\":\"e\"}\nerror: failed to read the audit trail in lines: ";
+    assert!(status == 2 && text.starts_with(expected), "{text}");
+
     home.make_pipe("types/cx.d.ts");
     let (status, text) = home.end(&["types", "--out", "types", "--check"]);
     assert!(status == 2 && text.contains("cx.d.ts`: expected a regular file"), "{text}");
