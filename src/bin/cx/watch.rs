@@ -101,6 +101,7 @@ async fn follow(paths: &[PathBuf]) -> anyhow::Result<ExitStatus> {
         };
         if !is_over {
             stop(&mut child).await;
+            last = ExitStatus::Interrupted;
         }
         tokio::select! {
             () = seen.rest() => {}
