@@ -111,7 +111,7 @@ pub(crate) enum Command {
     /// Run a recorded script again, without servers, and compare
     ///
     /// The file is one that `cx run --record` has written. The script gets the recorded answers, times and
-    /// random numbers: no server is started, no configuration is read, and nothing is asked. It may come
+    /// random numbers: no server is started, no configuration is read, and nothing is asked. The file may come
     /// from another person. The script's output and value are printed as by `cx run`, the first difference from
     /// the recorded run to stderr.
     ///
@@ -144,14 +144,15 @@ pub(crate) enum Command {
     /// least 32 characters.
     ///
     /// Exit status: 0 the client disconnected or a signal was received, 2 usage or configuration
-    /// error, 3 too many scripts could not be stopped and the process should be restarted.
+    /// error, 3 too many scripts could not be stopped and the process should be restarted, 4 stdout
+    /// could not be written.
     Serve(ServeArguments),
 
     /// Execute scripts of other machines that come over a queue on a NATS server
     ///
     /// Scripts of `cx serve --nats` and `cx run --nats` with the same server and key are executed here, in worker
-    /// processes without files and network. Their tools are called where they come from. The first SIGTERM or SIGINT
-    /// lets the scripts that run end and takes no more; a second one ends them.
+    /// processes without files and network. Their tools are called where they come from. The first SIGTERM, SIGINT or
+    /// SIGHUP lets the scripts that run end and takes no more; a second one ends them.
     ///
     /// Exit status: 0 ended by a signal, 2 usage or configuration error, or this machine has no worker processes.
     Worker(WorkerArguments),

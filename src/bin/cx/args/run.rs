@@ -81,7 +81,8 @@ pub(crate) struct ReplayArguments {
     #[arg(long, conflicts_with_all = ["edit", "timeout", "json"])]
     pub(crate) explain: bool,
 
-    /// Maximum wall-clock time and CPU time of the script [default: as recorded, at most 30s and 10s]
+    /// Maximum wall-clock time and CPU time of the script [default: as recorded, at most 30s and 10s]. It bounds
+    /// the wait for the reader of stdout too
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) timeout: Option<Duration>,
 

@@ -60,7 +60,8 @@ pub(crate) struct ServeArguments {
     pub(crate) traces: Option<PathBuf>,
 
     /// Answer a call after this time although its script goes on, for clients without tasks: the
-    /// tool `wait` returns the rest. 0s: only calls with `yieldAfterMs`
+    /// tool `wait` returns the rest. 0s: only calls with `yieldAfterMs` [default: no call is answered before its
+    /// script ends]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) yield_after: Option<Duration>,
 
