@@ -74,8 +74,8 @@ pub(crate) fn run(arguments: AuditArguments) -> anyhow::Result<ExitStatus> {
 }
 
 fn missing(directory: &Path) -> String {
-    let place = shown_path(directory);
-    format!("there is no audit trail in {place}; `\"audit\": {{}}` in the configuration switches it on")
+    let shown = shown_path(directory);
+    format!("there is no audit trail in {shown}; `\"audit\": {{}}` in the configuration switches it on")
 }
 
 fn unreadable(directory: &Path) -> String {
@@ -224,9 +224,9 @@ fn next_line(
 
 /// Says on stderr why no line is printed.
 fn print_nothing(directory: &Path, has_lines: bool) {
-    let place = shown_path(directory);
+    let shown = shown_path(directory);
     diagnostic::print_note(&if has_lines {
-        format!("no line of the audit trail in {place} is of that run or time; `cx runs list` lists runs")
+        format!("no line of the audit trail in {shown} is of that run or time; `cx runs list` lists runs")
     } else {
         missing(directory)
     });

@@ -13,8 +13,8 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// Warns that the trail in this directory cannot be written.
 pub(crate) fn print_failure(directory: &Path, failure: &str) {
-    let place = shown_path(directory);
-    diagnostic::print_warning(&format!("the audit trail cannot be written: {place}: {failure}"));
+    let shown = shown_path(directory);
+    diagnostic::print_warning(&format!("the audit trail cannot be written: {shown}: {failure}"));
 }
 
 /// Reports when the trail cannot be written, and when it can again, once each time. Runs until it is dropped, or ends

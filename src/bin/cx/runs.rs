@@ -80,8 +80,8 @@ fn meant(directory: &Path, given: Option<&str>) -> anyhow::Result<String> {
 }
 
 fn no_runs(directory: &Path) -> String {
-    let place = shown_path(directory);
-    format!("no runs in the audit trail in {place}; `\"audit\": {{}}` in the configuration switches it on")
+    let shown = shown_path(directory);
+    format!("no runs in the audit trail in {shown}; `\"audit\": {{}}` in the configuration switches it on")
 }
 
 /// The lines about the start and the end of a run. They are text: as trees they could take ninety times as much.
@@ -178,8 +178,8 @@ fn list(
         print_json(&format!("[{}]", listed.join(",")))?;
     } else if latest.order.is_empty() {
         print_text(&if has_runs {
-            let place = shown_path(directory);
-            format!("no runs within `--since` in the audit trail in {place}")
+            let shown = shown_path(directory);
+            format!("no runs within `--since` in the audit trail in {shown}")
         } else {
             no_runs(directory)
         })?;
