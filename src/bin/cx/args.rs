@@ -12,6 +12,7 @@ mod serve;
 mod shell;
 mod size;
 mod stored;
+mod time;
 mod tools;
 mod trail;
 

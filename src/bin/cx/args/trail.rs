@@ -6,6 +6,8 @@ use std::time::Duration;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand};
 
+use super::time::parse_time;
+
 /// Default number of runs that `cx runs` lists.
 pub(crate) const LISTED_RUNS: usize = 20;
 
@@ -83,7 +85,7 @@ pub(crate) struct LineFilter {
     pub(crate) run: Option<String>,
 
     /// Only the lines of the last TIME, such as 1h or 2days
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub(crate) since: Option<Duration>,
 }
 
@@ -119,7 +121,7 @@ pub(crate) enum RunsCommand {
         limit: usize,
 
         /// Only the runs of the last TIME, such as 1h or 2days
-        #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+        #[arg(long, value_name = "TIME", value_parser = parse_time)]
         since: Option<Duration>,
 
         /// Print JSON
