@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, bail};
@@ -17,7 +16,7 @@ use crate::diagnostic::{self, invalid};
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
 use crate::text::shown_path;
-use crate::{document, setup, source};
+use crate::{document, output, setup, source};
 
 /// How often the files are checked for new lines.
 const LOOK: Duration = Duration::from_millis(200);
@@ -208,7 +207,7 @@ fn show(directory: &Path, filter: &LineFilter, follow: bool, is_json: bool) -> a
         if !follow {
             return Ok(ExitStatus::Success);
         }
-        thread::sleep(LOOK);
+        output::wait_for(LOOK)?;
     }
 }
 

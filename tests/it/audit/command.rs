@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::support::chaos;
 use crate::support::interop::telemetry_python;
-use crate::support::serve::{END, Start, WATCHDOG};
+use crate::support::serve::{END, Start, WATCHDOG, wait_for_end};
 use crate::support::stopwatch::Stopwatch;
 
 /// A user with an audit trail.
@@ -337,6 +337,23 @@ fn a_trail_is_followed_until_an_interrupt() {
         .collect();
     // A checkpoint, or the end of the last writer, may have been written after the interrupt.
     assert!(all.starts_with(&seen), "{seen:?} {all:?}");
+}
+
+/// Threat 779. Nothing is printed after the reader has gone: `cx audit show --follow | head -4` went on.
+#[test]
+fn v_779_a_trail_is_followed_until_its_reader_is_gone() {
+    let user = User::new();
+    user.configure(&json!({ "directory": user.trail() }));
+    user.prints(&["run", "-e", "return 1"]);
+    let count = user.prints(&["audit", "show"]).lines().count();
+    let mut command = user.command(&["audit", "show", "--follow"]);
+    let mut following = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(following.stdout.take().unwrap()).lines();
+    for _ in 0..count {
+        lines.next().unwrap().unwrap();
+    }
+    drop(lines);
+    assert_eq!(wait_for_end(&mut following, WATCHDOG).code(), Some(141));
 }
 
 /// Each client of an agent starts its own server, and all write to one trail.
