@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
     let audit_directory = audit_directory(&arguments, &config)?;
     let mut builder = builder(&arguments, config)?;
     let runtime = runtime()?;
-    check_metrics(&arguments)?;
+    check_arguments(&arguments)?;
     let telemetry = telemetry::start(open_telemetry.as_ref())?;
     builder = telemetry::attach(builder, telemetry.as_ref());
     let traces = arguments.traces.as_deref().map(TraceDirectory::open).transpose()?;
@@ -140,8 +140,11 @@ fn runtime() -> anyhow::Result<Runtime> {
         .context(failed)
 }
 
-/// Checks that metrics have an address.
-fn check_metrics(arguments: &ServeArguments) -> anyhow::Result<()> {
+/// Checks that metrics have an address, and that scripts have time: the executor would name `--timeout`.
+fn check_arguments(arguments: &ServeArguments) -> anyhow::Result<()> {
+    if arguments.default_timeout.is_some_and(|time| time.as_millis() == 0) {
+        return Err(invalid(anyhow::anyhow!("--default-timeout must be at least one millisecond")));
+    }
     if matches!(arguments.metrics, Some(MetricsAddress::OfHttp)) && arguments.http.is_none() {
         return Err(invalid(anyhow::anyhow!(
             "--metrics without --http needs an address, such as --metrics 127.0.0.1:9464"

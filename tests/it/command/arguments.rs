@@ -36,6 +36,7 @@ fn an_option_that_would_be_ignored_is_a_mistake() {
         (vec!["repl", "--fuel", "5"], "--fuel is for Python only"),
         (vec!["types", "--json"], "unexpected argument '--json'"),
         (vec!["tools", "search", "files", "--limit", "0"], "0 is not in 1.."),
+        (vec!["serve", "--default-timeout", "0s"], "--default-timeout must be at least one millisecond"),
         (vec!["runs", "list", "--limit", "0"], "0 is not in 1.."),
         (vec!["runs", "list", "--limit", "10001"], "10001 is not in 1..=10000"),
         (with(&["--remote-token-file", "key"]), "cannot be used with"),
