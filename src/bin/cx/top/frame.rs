@@ -237,7 +237,7 @@ fn server_row(server: &WatchedServer, directory: String, shown: &[bool], style: 
                 count(reading.runs_ok + reading.runs_failed),
                 count(reading.runs_failed),
                 seconds(reading.run_p95),
-                server.rates.map_or_else(|| "-".to_owned(), |(runs, _)| format!("{runs:.1}")),
+                server.runs_per_second.map_or_else(|| "-".to_owned(), |runs| format!("{runs:.1}")),
                 bytes(reading.resident_bytes),
             ]
         }
