@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -12,6 +13,7 @@ use cx::{
     OpenTelemetry, Recording, RemoteWorkers, RunTrace, SavedScript, Script,
 };
 use parking_lot::Mutex;
+use tokio::sync::oneshot;
 
 use crate::args::{RunArguments, ScriptArguments};
 use crate::console::Console;
@@ -84,7 +86,9 @@ pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
         Ok::<_, anyhow::Error>(deliver(writer, status, &interrupted, max_wait).await)
     });
     telemetry::finish(telemetry.as_ref());
-    let written = kept.write(traced.lock().take(), recorded.as_ref());
+    let trace = traced.lock().take();
+    let written = runtime.block_on(kept.write_unless_interrupted(trace, recorded, &interrupted));
+    let Some(written) = written else { return status.map(|_status| ExitStatus::Interrupted) };
     // The result has been printed, perhaps as JSON, so this failure is reported on stderr.
     status.and_then(|status| written.map_err(diagnostic::after_output).map(|()| status))
 }
@@ -210,6 +214,33 @@ impl KeptFiles {
             }
         }
         Ok(kept)
+    }
+
+    /// Writes both on a thread of its own, because a pipe that was named is written to when its reader comes, if ever.
+    /// `None` if the user interrupts that.
+    async fn write_unless_interrupted(
+        self,
+        run: Option<RunTrace>,
+        recording: Option<Recording>,
+        interrupted: &CancellationToken,
+    ) -> Option<anyhow::Result<()>> {
+        if self.trace.is_none() && self.recording.is_none() {
+            return Some(Ok(()));
+        }
+        // A run that was interrupted has its files too; a second signal ends the process.
+        let is_first = !interrupted.is_cancelled();
+        let (sender, written) = oneshot::channel();
+        let thread = thread::Builder::new().name("cx-files".to_owned()).spawn(move || {
+            let _gone = sender.send(self.write(run, recording.as_ref()));
+        });
+        if let Err(error) = thread {
+            let failed = anyhow::Error::new(error).context("failed to start the thread that writes files");
+            return Some(Err(failed));
+        }
+        tokio::select! {
+            written = written => Some(written.unwrap_or_else(|_gone| Err(anyhow::anyhow!("writing files panicked")))),
+            () = interrupted.cancelled(), if is_first => None,
+        }
     }
 
     /// Writes both, the recording also if the trace cannot be written.

@@ -1,9 +1,13 @@
 //! Pipes and endless files where the command expects files of its own or of other programs.
 
 use std::fs;
+use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::home::Home;
 use crate::support::serve::{WATCHDOG, wait_for_end};
@@ -83,6 +87,35 @@ fn v_733_no_command_waits_for_the_reader_of_a_pipe_that_nobody_has_named() {
     }
     let (status, text) = home.end(&["sync", "--types", "types"]);
     assert!(status == 1 && text.contains("types/cx.d.ts`: it is not a regular file"), "{text}");
+}
+
+/// A pipe that the user has named is written to when its reader comes. Until then a signal ends the command, which did
+/// not look at signals any more.
+#[test]
+fn a_trace_or_a_recording_for_a_pipe_does_not_outlast_a_signal() {
+    let home = Home::new();
+    home.make_pipe("files/pipe.html");
+    for option in ["--trace", "--record"] {
+        let mut command = home.command(&["run", "-e", "return 1", option, "files/pipe.html"]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        // The value is printed before the file is written.
+        let mut value = [0; 2];
+        child.stdout.as_mut().unwrap().read_exact(&mut value).unwrap();
+        let deadline = Instant::now() + WATCHDOG;
+        let status = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break status;
+            }
+            if Instant::now() >= deadline {
+                child.kill().unwrap();
+                panic!("{option}: it does not end");
+            }
+            // A signal before the file is written is one for the run.
+            kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        assert_eq!(status.code(), Some(130), "{option}");
+    }
 }
 
 /// A file of gigabytes, and one that never ends.
