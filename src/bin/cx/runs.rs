@@ -39,9 +39,11 @@ pub(crate) fn run(arguments: &RunsArguments) -> anyhow::Result<ExitStatus> {
     match &arguments.command {
         None => list(&directory, LISTED_RUNS, None, false),
         Some(RunsCommand::List { limit, since, json }) => list(&directory, *limit, *since, *json),
-        Some(RunsCommand::Show { id, json }) => show(&directory, &meant(&directory, id.as_deref())?, *json),
+        Some(RunsCommand::Show { id, json }) => {
+            show(&directory, &resolve_id(&directory, id.as_deref())?, *json)
+        }
         Some(RunsCommand::Open { id, traces, no_browser }) => {
-            open_page(&directory, &meant(&directory, id.as_deref())?, traces.as_deref(), !no_browser)
+            open_page(&directory, &resolve_id(&directory, id.as_deref())?, traces.as_deref(), !no_browser)
         }
     }
 }
@@ -52,7 +54,7 @@ pub(crate) fn run(arguments: &RunsArguments) -> anyhow::Result<ExitStatus> {
 /// # Errors
 ///
 /// A trail that cannot be read, or has no runs, or several that begin so.
-fn meant(directory: &Path, given: Option<&str>) -> anyhow::Result<String> {
+fn resolve_id(directory: &Path, given: Option<&str>) -> anyhow::Result<String> {
     if let Some(id) = given.filter(|id| id.len() >= ID_LETTERS) {
         return Ok(id.to_owned());
     }

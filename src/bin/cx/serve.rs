@@ -203,12 +203,12 @@ async fn serve(
     signals::end_after(&stop, drain, end_drain.clone())?;
     let hangups = signals::listen(SignalKind::hangup())?;
     // Its tasks end when this function returns.
-    let mut following = JoinSet::new();
+    let mut tasks = JoinSet::new();
     let print = metrics::install(metrics.is_some() || address.is_some(), telemetry)?;
     if telemetry.is_some() {
-        following.spawn(metrics::sample(server.clone()));
+        tasks.spawn(metrics::sample(server.clone()));
     }
-    following.spawn(audit_watch::watch(executor.clone()));
+    tasks.spawn(audit_watch::watch(executor.clone()));
     let metrics_at = listen_for_metrics(metrics, over_http.token_file.as_deref()).await?;
     let options = |address| http::options(address, over_http, tenants, client_rate);
     let over_http = match address {
@@ -229,20 +229,20 @@ async fn serve(
     if let (Some(at), Some(print)) = (metrics_at, &print) {
         // Served also while runs are drained after a signal, until this function returns.
         let never = CancellationToken::new();
-        metrics::serve(server, at, Arc::clone(print), page.clone(), &never, &mut following);
+        metrics::serve(server, at, Arc::clone(print), page.clone(), &never, &mut tasks);
     }
     let ended = if let Some((mut options, listener)) = over_http {
         options.metrics = print.filter(|_| metrics.is_some());
         options.page = page;
         options.end_drain = end_drain;
         server.warm();
-        following.spawn(reload.follow(files, hangups));
+        tasks.spawn(reload.follow(files, hangups));
         notify::ready();
         server.serve_http(listener, options, &stop).await?
     } else {
         let (input, output) = streams()?;
         server.warm();
-        following.spawn(reload.follow(files, hangups));
+        tasks.spawn(reload.follow(files, hangups));
         server.serve(input, output, &stop).await
     };
     let _late = tokio::time::timeout(MAX_CLOSE, executor.close()).await;
