@@ -19,9 +19,8 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::args::LogFormat;
-use crate::diagnostic;
 use crate::terminal::has_color;
-use crate::writer::Stream;
+use crate::writer::{self, Stream};
 
 /// The library of the providers of language models. It logs answers, and errors in which a provider may repeat a key.
 const MODELS: &str = "genai";
@@ -56,9 +55,9 @@ fn filter() -> Option<EnvFilter> {
         .inspect_err(|error| {
             let of_variable = error.source().and_then(|source| source.downcast_ref::<VarError>());
             if of_variable != Some(&VarError::NotPresent) {
-                diagnostic::print_warning(&format!(
-                    "nothing is logged, because CX_LOG has no filter such as `cx=debug`: {error}"
-                ));
+                let said = "warning: nothing is logged, because CX_LOG has no filter such as `cx=debug`";
+                // A closed stderr cannot be reported.
+                let _ = writer::write(Stream::Stderr, &note_line(&format!("{said}: {error}")));
             }
         })
         .ok()
