@@ -328,14 +328,8 @@ fn csv_cell(text: &str) -> String {
 /// A log record of OpenTelemetry's JSON.
 fn log_record(line: &AuditLine, fields: &Map<String, Value>) -> Value {
     let attribute = |(name, value): (&String, &Value)| {
-        let value = match value {
-            Value::Bool(value) => json!({ "boolValue": value }),
-            // In the JSON of protocol buffers, 64-bit integers are strings.
-            Value::Number(number) => json!({ "intValue": number.to_string() }),
-            Value::String(text) => json!({ "stringValue": text }),
-            other => json!({ "stringValue": other.to_string() }),
-        };
-        json!({ "key": format!("cx.audit.{name}"), "value": value })
+        let (key, value) = (format!("cx.audit.{name}"), attribute_value(value));
+        json!({ "key": key, "value": value })
     };
     let time = line.text_of("at").and_then(|at| humantime::parse_rfc3339(at).ok());
     let nanoseconds = time.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
@@ -350,6 +344,20 @@ fn log_record(line: &AuditLine, fields: &Map<String, Value>) -> Value {
         "body": { "stringValue": line.text },
         "attributes": fields.iter().map(attribute).collect::<Vec<_>>(),
     })
+}
+
+/// A value of an attribute. In the JSON of protocol buffers, 64-bit integers are strings.
+fn attribute_value(value: &Value) -> Value {
+    match value {
+        Value::Bool(value) => json!({ "boolValue": value }),
+        Value::Number(number) => match number.as_i64() {
+            Some(number) => json!({ "intValue": number.to_string() }),
+            // A receiver would refuse the request, with all of its records.
+            None => json!({ "doubleValue": number.as_f64() }),
+        },
+        Value::String(text) => json!({ "stringValue": text }),
+        other => json!({ "stringValue": other.to_string() }),
+    }
 }
 
 fn log_request(records: Vec<Value>) -> Value {
@@ -367,7 +375,7 @@ fn log_request(records: Vec<Value>) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::csv_cell;
+    use super::*;
 
     /// Threat 728.
     #[test]
@@ -384,6 +392,18 @@ mod tests {
             ("a=1", "a=1"),
         ] {
             assert_eq!(csv_cell(text), cell);
+        }
+    }
+
+    #[test]
+    fn a_number_of_an_exported_record_is_one_of_opentelemetry() {
+        for (number, value) in [
+            (json!(-7), json!({ "intValue": "-7" })),
+            (json!(i64::MAX), json!({ "intValue": "9223372036854775807" })),
+            (json!(1_u64 << 63), json!({ "doubleValue": 9_223_372_036_854_775_808.0 })),
+            (json!(0.5), json!({ "doubleValue": 0.5 })),
+        ] {
+            assert_eq!(attribute_value(&number), value);
         }
     }
 }
