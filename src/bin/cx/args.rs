@@ -63,7 +63,8 @@ Exit status:
   1    the script failed, a confirmation was refused, a server is signed out,
        or something does not work
   2    usage or configuration error, or another failure of the command
-  3    a limit was exceeded, or stdout was not read in time
+  3    a limit was exceeded, no engine or worker is available, or stdout was not
+       read in time
   4    stdout could not be written
   130  interrupted
   141  the reader of stdout has closed it";
@@ -85,8 +86,8 @@ pub(crate) enum Command {
     /// The returned value is printed last on stdout, as JSON.
     ///
     /// Exit status: 0 success, 1 the script failed, 2 usage or configuration error, 3 a limit was
-    /// exceeded or stdout was not read in time, 4 stdout could not be written, 130 interrupted, 141
-    /// the reader of stdout has closed it.
+    /// exceeded, no engine or worker is available, or stdout was not read in time, 4 stdout could not be
+    /// written, 130 interrupted, 141 the reader of stdout has closed it.
     Run(RunArguments),
 
     /// Check a script without running it

@@ -12,7 +12,7 @@ pub(crate) enum ExitStatus {
     Failed = 1,
     /// The arguments, the configuration or the script's file cannot be used.
     Usage = 2,
-    /// A limit was exceeded.
+    /// A limit was exceeded, or no engine or worker is available, or stdout was not read in time.
     Limit = 3,
     /// Stdout could not be written: for example, its disk is full.
     Output = 4,
