@@ -12,6 +12,7 @@ mod serve;
 mod shell;
 mod size;
 mod stored;
+mod time;
 mod tools;
 mod trail;
 
@@ -34,8 +35,8 @@ pub(crate) use self::shell::{CompletionsArguments, ManArguments};
 pub(crate) use self::stored::{CacheCommand, ScriptsCommand, StateCommand};
 pub(crate) use self::tools::{Scheduler, SyncArguments, ToolsCommand, ToolsSource, TypesArguments};
 pub(crate) use self::trail::{
-    AuditArguments, AuditCommand, AuditFormat, LISTED_RUNS, LineFilter, RunsArguments, RunsCommand,
-    TopArguments, TrailArguments, UiArguments,
+    AuditArguments, AuditCommand, AuditFormat, LISTED_RUNS, LineFilter, MAX_LISTED_RUNS, RunsArguments,
+    RunsCommand, TopArguments, TrailArguments, UiArguments,
 };
 
 /// Runs scripts that call the tools of MCP servers
@@ -62,7 +63,8 @@ Exit status:
   1    the script failed, a confirmation was refused, a server is signed out,
        or something does not work
   2    usage or configuration error, or another failure of the command
-  3    a limit was exceeded, or stdout was not read in time
+  3    a limit was exceeded, no engine or worker is available, or stdout was not
+       read in time
   4    stdout could not be written
   130  interrupted
   141  the reader of stdout has closed it";
@@ -85,8 +87,8 @@ pub(crate) enum Command {
     /// than that for the reader of stdout.
     ///
     /// Exit status: 0 success, 1 the script failed, 2 usage or configuration error, 3 a limit was
-    /// exceeded or stdout was not read in time, 4 stdout could not be written, 130 interrupted, 141
-    /// the reader of stdout has closed it.
+    /// exceeded, no engine or worker is available, or stdout was not read in time, 4 stdout could not be
+    /// written, 130 interrupted, 141 the reader of stdout has closed it.
     Run(RunArguments),
 
     /// Check a script without running it
@@ -112,12 +114,13 @@ pub(crate) enum Command {
     /// Run a recorded script again, without servers, and compare
     ///
     /// The file is one that `cx run --record` has written. The script gets the recorded answers, times and
-    /// random numbers: no server is started, no configuration is read, and nothing is asked. It may come
+    /// random numbers: no server is started, no configuration is read, and nothing is asked. The file may come
     /// from another person. The script's output and value are printed as by `cx run`, the first difference from
     /// the recorded run to stderr.
     ///
     /// Exit status: 0 the outcome is the recorded one, 1 the script went another way, 2 the file cannot be
-    /// used, 130 interrupted.
+    /// used, 3 stdout was not read within --timeout, 4 stdout could not be written, 130 interrupted, 141 the
+    /// reader of stdout has closed it.
     Replay(ReplayArguments),
 
     /// Type scripts at a prompt and see their values
@@ -144,14 +147,15 @@ pub(crate) enum Command {
     /// least 32 characters.
     ///
     /// Exit status: 0 the client disconnected or a signal was received, 2 usage or configuration
-    /// error, 3 too many scripts could not be stopped and the process should be restarted.
+    /// error, 3 too many scripts could not be stopped and the process should be restarted, 4 stdout
+    /// could not be written.
     Serve(ServeArguments),
 
     /// Execute scripts of other machines that come over a queue on a NATS server
     ///
     /// Scripts of `cx serve --nats` and `cx run --nats` with the same server and key are executed here, in worker
-    /// processes without files and network. Their tools are called where they come from. The first SIGTERM or SIGINT
-    /// lets the scripts that run end and takes no more; a second one ends them.
+    /// processes without files and network. Their tools are called where they come from. The first SIGTERM, SIGINT or
+    /// SIGHUP lets the scripts that run end and takes no more; a second one ends them.
     ///
     /// Exit status: 0 ended by a signal, 2 usage or configuration error, or this machine has no worker processes.
     Worker(WorkerArguments),

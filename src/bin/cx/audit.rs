@@ -2,19 +2,21 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, bail};
-use cx::audit::{AuditLine, AuditReader, Verification, VerifyOptions, verify, write_checkpoint};
-use cx::text::one_line;
+use cx::audit::{
+    AuditLine, AuditProblem, AuditReader, Verification, VerifyOptions, verify, write_checkpoint,
+};
+use cx::text::{one_line, rfc3339};
 use serde_json::{Map, Value, json};
 
 use crate::args::{AuditArguments, AuditCommand, AuditFormat, LineFilter};
+use crate::diagnostic::{self, invalid};
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
-use crate::{diagnostic, document, setup, source};
-use cx::text::rfc3339;
+use crate::text::shown_path;
+use crate::{document, output, setup, source};
 
 /// How often the files are checked for new lines.
 const LOOK: Duration = Duration::from_millis(200);
@@ -61,9 +63,9 @@ pub(crate) fn run(arguments: AuditArguments) -> anyhow::Result<ExitStatus> {
         AuditCommand::Show { filter, follow, json } => show(&directory, &filter, follow, json),
         AuditCommand::Checkpoint { out } => {
             let note = write_checkpoint(&directory).with_context(|| unreadable(&directory))?;
-            document::replace(&out, &note)
-                .with_context(|| format!("failed to write {}", one_line(&out.display().to_string())))?;
-            print_text(&format!("signed the end of the trail: {}", one_line(&out.display().to_string())))?;
+            let shown = shown_path(&out);
+            document::replace(&out, &note).with_context(|| format!("failed to write {shown}"))?;
+            print_text(&format!("signed the end of the trail: {shown}"))?;
             Ok(ExitStatus::Success)
         }
         AuditCommand::Export { format, filter } => export(&directory, format, &filter),
@@ -71,12 +73,12 @@ pub(crate) fn run(arguments: AuditArguments) -> anyhow::Result<ExitStatus> {
 }
 
 fn missing(directory: &Path) -> String {
-    let place = one_line(&directory.display().to_string());
-    format!("there is no audit trail in {place}; `\"audit\": {{}}` in the configuration switches it on")
+    let shown = shown_path(directory);
+    format!("there is no audit trail in {shown}; `\"audit\": {{}}` in the configuration switches it on")
 }
 
 fn unreadable(directory: &Path) -> String {
-    format!("failed to read the audit trail in {}", one_line(&directory.display().to_string()))
+    format!("failed to read the audit trail in {}", shown_path(directory))
 }
 
 fn check(
@@ -85,11 +87,16 @@ fn check(
     key: Option<PathBuf>,
     is_json: bool,
 ) -> anyhow::Result<ExitStatus> {
-    let read = |path: &PathBuf| source::read_bounded(path, "the file", MAX_SIGNED);
+    let read = |path: &PathBuf, what| source::read_bounded(path, what, MAX_SIGNED).map_err(invalid);
     let mut options = VerifyOptions::default();
-    options.key = key.as_ref().map(read).transpose()?;
-    options.checkpoints = checkpoints.iter().map(read).collect::<Result<_, _>>()?;
-    let found = verify(directory, &options).with_context(|| unreadable(directory))?;
+    options.key = key.as_ref().map(|path| read(path, "the key")).transpose()?;
+    let signed = checkpoints.iter().map(|path| read(path, "the checkpoint"));
+    options.checkpoints = signed.collect::<Result<_, _>>()?;
+    let failed = || match &key {
+        Some(key) => format!("failed to check {} with the key {}", shown_path(directory), shown_path(key)),
+        None => unreadable(directory),
+    };
+    let found = verify(directory, &options).with_context(failed)?;
     if found.lines == 0 && found.is_ok() {
         bail!("{}", missing(directory));
     }
@@ -130,8 +137,11 @@ fn verification(found: &Verification) -> String {
     text
 }
 
+fn problem_json(problem: &AuditProblem) -> Value {
+    json!({ "file": problem.file, "line": problem.line, "problem": problem.problem })
+}
+
 fn verification_json(found: &Verification) -> Value {
-    let problem = |problem: &cx::audit::AuditProblem| json!({ "file": problem.file, "line": problem.line, "problem": problem.problem });
     json!({
         "ok": found.is_ok(),
         "lines": found.lines,
@@ -144,7 +154,7 @@ fn verification_json(found: &Verification) -> Value {
         "openCalls": found.open_calls,
         "key": found.key,
         "notices": found.notices,
-        "problems": found.problems.iter().map(problem).collect::<Vec<_>>(),
+        "problems": found.problems.iter().map(problem_json).collect::<Vec<_>>(),
         "problemCount": found.problem_count,
     })
 }
@@ -179,7 +189,7 @@ fn show(directory: &Path, filter: &LineFilter, follow: bool, is_json: bool) -> a
     let mut reader = AuditReader::new(directory);
     let (mut has_lines, mut is_shown, mut is_first) = (false, false, true);
     loop {
-        while let Some(line) = reader.next_line(false).with_context(|| unreadable(directory))? {
+        while let Some(line) = next_line(&mut reader, directory, is_shown)? {
             has_lines = true;
             if selection.has(&line) {
                 is_shown = true;
@@ -197,15 +207,25 @@ fn show(directory: &Path, filter: &LineFilter, follow: bool, is_json: bool) -> a
         if !follow {
             return Ok(ExitStatus::Success);
         }
-        thread::sleep(LOOK);
+        output::wait_for(LOOK)?;
     }
+}
+
+/// The next line. After lines that were printed, a failure is for stderr: on stdout its object would be read as a line.
+fn next_line(
+    reader: &mut AuditReader,
+    directory: &Path,
+    is_shown: bool,
+) -> anyhow::Result<Option<AuditLine>> {
+    let next = reader.next_line(false).with_context(|| unreadable(directory));
+    next.map_err(|error| if is_shown { diagnostic::after_output(error) } else { error })
 }
 
 /// Says on stderr why no line is printed.
 fn print_nothing(directory: &Path, has_lines: bool) {
-    let place = one_line(&directory.display().to_string());
+    let shown = shown_path(directory);
     diagnostic::print_note(&if has_lines {
-        format!("no line of the audit trail in {place} is of that run or time; `cx runs list` lists runs")
+        format!("no line of the audit trail in {shown} is of that run or time; `cx runs list` lists runs")
     } else {
         missing(directory)
     });
@@ -282,12 +302,12 @@ fn csv(fields: &Map<String, Value>) -> String {
     cells.iter().map(|text| csv_cell(text)).collect::<Vec<_>>().join(",")
 }
 
-/// How text begins that a spreadsheet interprets as a formula. Those in full width count as such in spreadsheets of East
-/// Asian languages.
+/// How text begins that a spreadsheet interprets as a formula. Those in full width count as such in spreadsheets of
+/// East Asian languages.
 const FORMULA_STARTS: [char; 8] = ['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
 
-/// Where a formula can begin within a text. Spreadsheets of many languages separate cells by semicolons, also in a file
-/// with commas; then quotes inside of a cell mean nothing to them, and a line end in quotes begins a row.
+/// Where a formula can begin within a text. Spreadsheets of many languages separate cells by semicolons, also in a
+/// file with commas; then quotes inside of a cell mean nothing to them, and a line end in quotes begins a row.
 const CELL_ENDS: [char; 4] = [';', '\t', '\n', '\r'];
 
 /// A cell. Text that a spreadsheet would interpret as a formula is made plain text, because names are untrusted.
@@ -308,17 +328,8 @@ fn csv_cell(text: &str) -> String {
 /// A log record of OpenTelemetry's JSON.
 fn log_record(line: &AuditLine, fields: &Map<String, Value>) -> Value {
     let attribute = |(name, value): (&String, &Value)| {
-        let value = match value {
-            Value::Bool(value) => json!({ "boolValue": value }),
-            // In the JSON of protocol buffers, 64-bit integers are strings, and doubles are numbers.
-            Value::Number(number) => match number.as_i64() {
-                Some(integer) => json!({ "intValue": integer.to_string() }),
-                None => json!({ "doubleValue": number.as_f64() }),
-            },
-            Value::String(text) => json!({ "stringValue": text }),
-            other => json!({ "stringValue": other.to_string() }),
-        };
-        json!({ "key": format!("cx.audit.{name}"), "value": value })
+        let (key, value) = (format!("cx.audit.{name}"), attribute_value(value));
+        json!({ "key": key, "value": value })
     };
     let time = line.text_of("at").and_then(|at| humantime::parse_rfc3339(at).ok());
     let nanoseconds = time.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
@@ -333,6 +344,20 @@ fn log_record(line: &AuditLine, fields: &Map<String, Value>) -> Value {
         "body": { "stringValue": line.text },
         "attributes": fields.iter().map(attribute).collect::<Vec<_>>(),
     })
+}
+
+/// A value of an attribute. In the JSON of protocol buffers, 64-bit integers are strings.
+fn attribute_value(value: &Value) -> Value {
+    match value {
+        Value::Bool(value) => json!({ "boolValue": value }),
+        Value::Number(number) => match number.as_i64() {
+            Some(number) => json!({ "intValue": number.to_string() }),
+            // A receiver would refuse the request, with all of its records.
+            None => json!({ "doubleValue": number.as_f64() }),
+        },
+        Value::String(text) => json!({ "stringValue": text }),
+        other => json!({ "stringValue": other.to_string() }),
+    }
 }
 
 fn log_request(records: Vec<Value>) -> Value {
@@ -352,25 +377,6 @@ fn log_request(records: Vec<Value>) -> Value {
 mod tests {
     use super::*;
 
-    #[test]
-    fn numbers_of_log_records_have_the_types_of_otlp() {
-        let text = r#"{"a":-1,"b":1.5,"c":18446744073709551615,"d":9223372036854775807}"#;
-        let directory = tempfile::tempdir().unwrap();
-        std::fs::write(directory.path().join("2026-01-01.jsonl"), format!("{text}\n")).unwrap();
-        let line = AuditReader::new(directory.path()).next_line(false).unwrap().unwrap();
-        let record = log_record(&line, line.fields.as_ref().unwrap());
-        let values = record["attributes"].as_array().unwrap().iter();
-        assert_eq!(
-            values.map(|attribute| &attribute["value"]).collect::<Vec<_>>(),
-            [
-                &json!({ "intValue": "-1" }),
-                &json!({ "doubleValue": 1.5 }),
-                &json!({ "doubleValue": 18_446_744_073_709_551_616_f64 }),
-                &json!({ "intValue": "9223372036854775807" }),
-            ]
-        );
-    }
-
     /// Threat 728.
     #[test]
     fn v_728_no_cell_is_a_formula() {
@@ -386,6 +392,18 @@ mod tests {
             ("a=1", "a=1"),
         ] {
             assert_eq!(csv_cell(text), cell);
+        }
+    }
+
+    #[test]
+    fn a_number_of_an_exported_record_is_one_of_opentelemetry() {
+        for (number, value) in [
+            (json!(-7), json!({ "intValue": "-7" })),
+            (json!(i64::MAX), json!({ "intValue": "9223372036854775807" })),
+            (json!(1_u64 << 63), json!({ "doubleValue": 9_223_372_036_854_775_808.0 })),
+            (json!(0.5), json!({ "doubleValue": 0.5 })),
+        ] {
+            assert_eq!(attribute_value(&number), value);
         }
     }
 }

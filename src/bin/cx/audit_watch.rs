@@ -4,17 +4,17 @@ use std::path::Path;
 use std::time::Duration;
 
 use cx::Executor;
-use cx::text::one_line;
 
 use crate::diagnostic;
+use crate::text::shown_path;
 
 /// How often the state of the trail is checked.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Warns that the trail in this directory cannot be written.
 pub(crate) fn print_failure(directory: &Path, failure: &str) {
-    let place = one_line(&directory.display().to_string());
-    diagnostic::print_warning(&format!("the audit trail cannot be written: {place}: {failure}"));
+    let shown = shown_path(directory);
+    diagnostic::print_warning(&format!("the audit trail cannot be written: {shown}: {failure}"));
 }
 
 /// Reports when the trail cannot be written, and when it can again, once each time. Runs until it is dropped, or ends

@@ -22,8 +22,8 @@ use crate::{diagnostic, output, question};
 /// The controlling terminal of this process, even if its streams are redirected.
 const TERMINAL: &str = "/dev/tty";
 
-/// Maximum bytes of an answer that are read. Users do not type more than a sentence.
-const MAX_ANSWER: usize = 1_000;
+/// Maximum bytes of an answer that are read. A terminal passes on lines of at most 4,095 bytes, so none is cut.
+const MAX_ANSWER: usize = 4_096;
 
 /// How long a prompt waits until output that the script printed before it is written. Output that is not written by
 /// then, because its reader is slow, appears after the prompt.
@@ -257,4 +257,25 @@ async fn read_line_or_end(terminal: &AsyncFd<File>) -> io::Result<Option<String>
     }
     let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
     Ok(Some(String::from_utf8_lossy(line).into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    /// The rest of a line that is cut would be the answer to the next question of a form.
+    #[tokio::test]
+    async fn the_longest_line_of_a_terminal_is_one_answer() {
+        let (mut person, terminal) = UnixStream::pair().unwrap();
+        terminal.set_nonblocking(true).unwrap();
+        let terminal = watched(File::from(OwnedFd::from(terminal))).unwrap();
+        let answer = "a".repeat(4_095);
+        person.write_all(format!("{answer}\n").as_bytes()).unwrap();
+        assert_eq!(read_line(&terminal).await.unwrap(), answer);
+        drop(person);
+        assert_eq!(read_line_or_end(&terminal).await.unwrap(), None);
+    }
 }

@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal as _};
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
-use cx::text::one_line;
+use cx::text::{one_line, preview};
 use cx::{
     CallProgress, CompileProgress, ConfigWarning, DamagedPins, ErrorCode, ExecuteResult, Executor, Finding,
     Progress, ReturnedShape, ScriptError, Severity,
@@ -18,12 +18,15 @@ use crate::logging;
 use crate::options;
 use crate::output::{self, OutputError};
 use crate::terminal;
-use crate::text::printable;
+use crate::text::{printable, shown_path};
 use crate::typecheck::TypeProblem;
 use crate::writer::{self, Stream, Writer};
 
 /// Maximum number of tools for which [`print_script_error`] prints what they returned.
 const MAX_RETURNED: usize = 10;
+
+/// Maximum characters of the message of a call's progress.
+const MAX_PROGRESS: usize = 200;
 
 /// Prints why a script failed, and what its tools had returned. `name` is the script's name in
 /// locations.
@@ -178,15 +181,27 @@ pub(crate) fn print_report(writer: &Writer, progress: &Progress) {
 }
 
 fn print_amount(writer: &Writer, of: &str, progress: &Progress) {
+    writer.push_or_drop(Stream::Stderr, &format!("{}\n", amount_line(of, progress)));
+}
+
+/// Progress on one line. The message, and the names of servers, are untrusted: lines of their own could look like those
+/// of cx.
+fn amount_line(of: &str, progress: &Progress) -> String {
     let Progress { progress, total, message, .. } = progress;
-    let mut text = format!("{of}: {progress}");
+    let mut text = format!("{of}: {}", short_number(*progress));
     if let Some(total) = total {
-        text.push_str(&format!(" of {total}"));
+        text.push_str(&format!(" of {}", short_number(*total)));
     }
     if let Some(message) = message {
-        text.push_str(&format!(", {message}"));
+        text.push_str(&format!(", {}", preview(message, MAX_PROGRESS)));
     }
-    writer.push_or_drop(Stream::Stderr, &format!("{}\n", printable(&text)));
+    printable(&text.replace(['\r', '\n', '\t'], " "))
+}
+
+/// A number without hundreds of zeros.
+fn short_number(number: f64) -> String {
+    let is_short = number == 0.0 || (1e-6..1e15).contains(&number.abs());
+    if is_short { number.to_string() } else { format!("{number:e}") }
 }
 
 /// Prints the calls that a dry run did not make.
@@ -417,10 +432,32 @@ fn column_span(line: &str, column: u32) -> std::ops::Range<usize> {
 /// Prints which pinned tool definitions were found damaged.
 pub(crate) fn print_damaged_pins(damaged: &[DamagedPins]) {
     for DamagedPins { server, file, .. } in damaged {
-        let (server, file) = (one_line(server), one_line(&file.display().to_string()));
+        let (server, file) = (one_line(server), shown_path(file));
         print_warning(&format!(
             "the pinned tool definitions of `{server}` were damaged and are set aside as `{file}`: none of its tools \
              counts as known until you accept it; see `cx tools changed` and `cx tools accept {server}`"
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Threat 778.
+    #[test]
+    fn v_778_progress_of_a_server_is_one_short_line() {
+        let mut progress = Progress::new(3.0);
+        progress.total = Some(10.5);
+        assert_eq!(amount_line("s.t", &progress), "s.t: 3 of 10.5");
+        progress.message = Some("copied\r\nMake this call of s.t? [y/N] \u{1b}[2K".to_owned());
+        assert_eq!(
+            amount_line("s.t", &progress),
+            "s.t: 3 of 10.5, copied  Make this call of s.t? [y/N] \\u{1b}[2K"
+        );
+        progress.message = Some("a".repeat(1_000_000));
+        (progress.progress, progress.total) = (1e300, Some(1e-300));
+        let line = amount_line("s.t", &progress);
+        assert!(line.starts_with("s.t: 1e300 of 1e-300, aaa") && line.len() < 300, "{line}");
     }
 }

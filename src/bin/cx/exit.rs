@@ -12,7 +12,7 @@ pub(crate) enum ExitStatus {
     Failed = 1,
     /// The arguments, the configuration or the script's file cannot be used.
     Usage = 2,
-    /// A limit was exceeded.
+    /// A limit was exceeded, or no engine or worker is available, or stdout was not read in time.
     Limit = 3,
     /// Stdout could not be written: for example, its disk is full.
     Output = 4,
@@ -33,8 +33,8 @@ impl ExitStatus {
         }
     }
 
-    /// The status of a `cx` process that has ended with this code; `None` is one that a signal has ended, which counts as
-    /// interrupted, as does every other code.
+    /// The status of a `cx` process that has ended with this code; `None` is one that a signal has ended, which counts
+    /// as interrupted, as does every other code.
     pub(crate) fn from_code(code: Option<i32>) -> Self {
         let known = [Self::Success, Self::Failed, Self::Usage, Self::Limit, Self::Output, Self::ClosedPipe];
         let found = known.into_iter().find(|status| code == Some(i32::from(*status as u8)));

@@ -116,9 +116,8 @@ impl OwnToken {
 ///
 /// If the system refuses it.
 pub(crate) async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    let listener = TcpListener::bind(address)
-        .await
-        .with_context(|| format!("failed to listen at {address}: is another program there?"))?;
+    let listener =
+        TcpListener::bind(address).await.with_context(|| format!("failed to listen at {address}"))?;
     announce(&listener)?;
     Ok(listener)
 }
@@ -214,12 +213,12 @@ pub(crate) fn tenants(argument: Option<&Path>, configured: Option<&Path>) -> any
 
 /// Prints the tenants, and where their scripts are executed.
 pub(crate) fn announce_tenants(tenants: &[HttpTenant], isolation: &str) {
-    let place = match isolation {
+    let location = match isolation {
         "in-process" => {
             "in the process of the server, which confines tenants less than `--isolation process`"
         }
         "process" => "in worker processes, none of which serves two tenants",
         _ => "elsewhere, as `isolation` says",
     };
-    diagnostic::print_note(&format!("{}: scripts run {place}", numbers_of(tenants)));
+    diagnostic::print_note(&format!("{}: scripts run {location}", numbers_of(tenants)));
 }

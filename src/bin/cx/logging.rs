@@ -1,5 +1,7 @@
 //! Logs of the library, for diagnosis, and the form of what services write to stderr.
 
+use std::env::VarError;
+use std::error::Error as _;
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +11,7 @@ use cx::text::rfc3339;
 use serde_json::{Map, Value, json};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Metadata, Subscriber};
-use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::filter::{EnvFilter, filter_fn};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -18,7 +20,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::args::LogFormat;
 use crate::terminal::has_color;
-use crate::writer::Stream;
+use crate::writer::{self, Stream};
 
 /// Whether notes are written as JSON. Set once, before the first note.
 static NOTES_ARE_JSON: AtomicBool = AtomicBool::new(false);
@@ -31,7 +33,7 @@ pub(crate) fn start() {
 /// As [`start`], for a service. Its notes have the same format as its logs.
 pub(crate) fn start_in(format: LogFormat) {
     NOTES_ARE_JSON.store(format == LogFormat::Json, Ordering::Relaxed);
-    let Ok(filter) = tracing_subscriber::EnvFilter::try_from_env("CX_LOG") else { return };
+    let Some(filter) = filter() else { return };
     let logger = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)
@@ -41,6 +43,21 @@ pub(crate) fn start_in(format: LogFormat) {
         LogFormat::Text => logger.finish().with(filter_fn(has_no_secrets)).init(),
         LogFormat::Json => logger.event_format(JsonLines).finish().with(filter_fn(has_no_secrets)).init(),
     }
+}
+
+/// The filter of logs; `None` if there is none. Warns of one that cannot be used: nothing would be logged, and nothing
+/// would say why.
+fn filter() -> Option<EnvFilter> {
+    EnvFilter::try_from_env("CX_LOG")
+        .inspect_err(|error| {
+            let of_variable = error.source().and_then(|source| source.downcast_ref::<VarError>());
+            if of_variable != Some(&VarError::NotPresent) {
+                let said = "warning: nothing is logged, because CX_LOG has no filter such as `cx=debug`";
+                // A closed stderr cannot be reported.
+                let _ = writer::write(Stream::Stderr, &note_line(&format!("{said}: {error}")));
+            }
+        })
+        .ok()
 }
 
 /// A note of the command in the format of the service, with the end of its line.

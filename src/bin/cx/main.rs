@@ -12,6 +12,7 @@ mod completions;
 mod config;
 mod confirm;
 mod console;
+mod delivery;
 mod diagnostic;
 mod doctor;
 mod document;

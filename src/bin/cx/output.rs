@@ -4,8 +4,10 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal as _};
 use std::os::fd::AsFd as _;
+use std::time::Duration;
 
 use cx::{CancellationToken, Json, LogLevel, Output};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Deserialize;
 
 use crate::exit::ExitStatus;
@@ -85,9 +87,9 @@ pub(crate) fn print_entry(writer: &Writer, entry: &Output, cancel: &Cancellation
     }
 }
 
-/// Prints the script's value: indented on a terminal, compact otherwise. `null`, which a script that returns nothing has,
-/// is printed only where something must be: not on a terminal, and not after the lines that the script has printed, so
-/// that a file with them has nothing else.
+/// Prints the script's value: indented on a terminal, compact otherwise. `null`, which a script that returns nothing
+/// has, is printed only where something must be: not on a terminal, and not after the lines that the script has
+/// printed, so that a file with them has nothing else.
 ///
 /// # Errors
 ///
@@ -137,6 +139,21 @@ pub(crate) fn print_help(text: &str) -> Result<(), OutputError> {
 
 fn print_line(text: &str) -> Result<(), OutputError> {
     Ok(writer::write(Stream::Stdout, &format!("{text}\n"))?)
+}
+
+/// Waits for this time, for a command that prints what happens.
+///
+/// # Errors
+///
+/// If the reader of stdout has closed it. Printing would notice that only when something happens.
+pub(crate) fn wait_for(time: Duration) -> Result<(), OutputError> {
+    let stdout = io::stdout();
+    // The end of a reader is reported without being asked for.
+    let mut polled = [PollFd::new(&stdout, PollFlags::empty())];
+    let wait = Timespec::try_from(time).ok();
+    // A signal only makes the wait shorter.
+    let _ready = poll(&mut polled, wait.as_ref());
+    if polled[0].revents().is_empty() { Ok(()) } else { Err(io::Error::from(ErrorKind::BrokenPipe).into()) }
 }
 
 /// Stdin and stdout for a protocol, without the standard library's buffers and locks, which the exit of the process

@@ -7,6 +7,7 @@ use cx::{CancellationToken, ExecuteResult, Executor, Limits, Recording, Replay, 
 use serde_json::{Value, json};
 
 use crate::args::ReplayArguments;
+use crate::delivery::{deliver, max_wait};
 use crate::diagnostic::{self, invalid};
 use crate::exit::ExitStatus;
 use crate::{document, logging, output, signals, source, writer};
@@ -30,16 +31,11 @@ pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<ExitStatus> {
         Some(time) => Limits { wall_time: time, cpu_time: time, ..Limits::CEILING },
         None => Limits::default(),
     });
-    // No configuration is read, so there are no servers, no state and no models.
-    let executor = Executor::builder()
-        .languages([recording.language()])
-        .warm_instances(1)
-        .total_memory_bytes(Limits::CEILING.memory_bytes)
-        .on_compile(|progress| diagnostic::print_compile_progress(&progress))
-        .build()?;
+    let executor = executor(&recording)?;
     let interrupted = CancellationToken::new();
     let cancel = interrupted.child_token();
     let writer = writer::start(cancel.clone())?;
+    let cancelled = cancel.clone();
     let is_json = arguments.json;
     let edit = |mut script: Script| {
         script = script.limits(limits).cancel_with(cancel);
@@ -52,21 +48,36 @@ pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<ExitStatus> {
         script.on_output_with(move |entry, cancel| output::print_entry(writer, entry, cancel))
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let replay = runtime.block_on(async {
+    runtime.block_on(async {
         signals::watch_interrupts(interrupted.clone())?;
         let replay = executor.replay_with(&recording, edit).await;
         executor.close().await;
-        Ok::<_, anyhow::Error>(replay?)
-    })?;
-    if interrupted.is_cancelled() {
-        return Ok(ExitStatus::Interrupted);
-    }
-    if is_json {
-        output::print_json(&to_json(&replay, &recording).to_string())?;
-    } else {
-        print(&replay, &recording, arguments.edit.is_some())?;
-    }
-    Ok(if replay.difference.is_none() { ExitStatus::Success } else { ExitStatus::Failed })
+        let replay = replay?;
+        // A replay that was interrupted, or whose stdout failed, has not been compared to its end.
+        let status = if interrupted.is_cancelled() {
+            ExitStatus::Interrupted
+        } else if replay.difference.is_none() {
+            ExitStatus::Success
+        } else {
+            ExitStatus::Failed
+        };
+        if !cancelled.is_cancelled() {
+            print(&replay, &recording, arguments)?;
+        }
+        let max_wait = max_wait(&replay.result, arguments.timeout);
+        Ok::<_, anyhow::Error>(deliver(writer, status, &interrupted, max_wait).await)
+    })
+}
+
+/// An executor for the script of a recording. No configuration is read, so there are no servers, no state and no
+/// models.
+fn executor(recording: &Recording) -> anyhow::Result<Executor> {
+    Ok(Executor::builder()
+        .languages([recording.language()])
+        .warm_instances(1)
+        .total_memory_bytes(Limits::CEILING.memory_bytes)
+        .on_compile(|progress| diagnostic::print_compile_progress(&progress))
+        .build()?)
 }
 
 fn read(path: &Path) -> anyhow::Result<Recording> {
@@ -87,8 +98,8 @@ pub(crate) fn write(path: &Path, recording: Option<&Recording>) -> anyhow::Resul
     };
     if recording.has_unrecorded_files() {
         diagnostic::print_warning(&format!(
-            "`{shown}` lacks what the script found in granted directories: a Python script's files are not recorded, so \
-             a replay goes another way there; a TypeScript script's are"
+            "`{shown}` lacks what the script found in granted directories: a Python script's files are not recorded, \
+             so a replay goes another way there; a TypeScript script's are"
         ));
     }
     document::replace_secret(path, &recording.to_text())
@@ -108,13 +119,16 @@ fn to_json(replay: &Replay, recording: &Recording) -> Value {
     })
 }
 
-fn print(replay: &Replay, recording: &Recording, is_edited: bool) -> anyhow::Result<()> {
+fn print(replay: &Replay, recording: &Recording, arguments: &ReplayArguments) -> anyhow::Result<()> {
+    if arguments.json {
+        return Ok(output::print_json(&to_json(replay, recording).to_string())?);
+    }
     let result = &replay.result;
     if let Some(difference) = &replay.difference {
         if difference.call.is_none() {
             print_outcome(result, recording)?;
         }
-        let what = if is_edited { "the edited script" } else { "the replay" };
+        let what = if arguments.edit.is_some() { "the edited script" } else { "the replay" };
         diagnostic::print_note(&format!("{what} goes another way at {difference}"));
         if recording.masked() > 0 {
             diagnostic::print_note(&format!(

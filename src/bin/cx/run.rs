@@ -1,37 +1,37 @@
 //! `cx run`.
 
+use std::fs;
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use cx::{
-    CancellationToken, Config, ErrorCode, ExecuteResult, Executor, ExecutorBuilder, Isolation, Json,
-    Language, Limits, Recording, RemoteWorkers, RunTrace, SavedScript, Script,
+    CancellationToken, Config, ExecuteResult, Executor, ExecutorBuilder, Isolation, Json, Language, Limits,
+    OpenTelemetry, Recording, RemoteWorkers, RunTrace, SavedScript, Script,
 };
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
 
 use crate::args::{RunArguments, ScriptArguments};
 use crate::console::Console;
+use crate::delivery::{deliver, max_wait};
 use crate::diagnostic::invalid;
 use crate::exit::ExitStatus;
 use crate::output::OutputError;
 use crate::rules::ArgumentRules;
 use crate::source::Source;
 use crate::trace::TraceFormat;
-use crate::writer::{self, Writer};
 use crate::{
     audit_watch, diagnostic, document, logging, output, replay, setup, signals, source, telemetry, trace,
+    writer,
 };
 
 /// How long closing the servers may delay the exit. Servers end within four seconds; only a token renewal at an
 /// authorization server may take longer, up to ten.
 pub(crate) const MAX_CLOSE: Duration = Duration::from_secs(12);
-
-/// How long a reader of stdout may take for the remaining output when the time is over or the user has interrupted the
-/// run. A reader that reads takes a queue of 256 KB in a millisecond. Together with ending the script this takes less
-/// than half a second.
-const MAX_LAST_WRITE: Duration = Duration::from_millis(200);
 
 /// Runs a script as the arguments specify, and prints its result.
 ///
@@ -43,32 +43,14 @@ pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     let Source { text, name, language, saved } = source::read(&arguments).map_err(invalid)?;
     check_fuel(&arguments.script, language)?;
     let kept = KeptFiles::of_run(&arguments).map_err(invalid)?;
-    let mut config = setup::load(arguments.script.mcp_config.clone())?;
-    diagnostic::print_warnings(&config.warnings);
     let has_terminal = Console::has_terminal();
-    if !has_terminal {
-        // Servers work without elicitation if they know that it is not available.
-        config.servers.iter_mut().for_each(|server| server.elicitation = false);
-    }
-    if arguments.script.llm {
-        config.enable_llm();
-    }
-    config.isolation = setup::isolation(arguments.script.isolation.as_ref(), config.isolation);
+    let config = configuration(&arguments.script, has_terminal)?;
     let limits = arguments.script.limits(config.limits, config.max_limits.cpu_time);
     let input = arguments.input.as_deref().map(source::read_input).transpose().map_err(invalid)?;
     let input = checked_input(saved.as_deref(), input)?;
-    let audit = arguments.script.audit.take();
-    let grants = setup::grants(&arguments.script)?;
     // A run is too short for metrics, which are sent every minute.
     let telemetry = telemetry::start_traces(config.open_telemetry.as_ref())?;
-    let traced = Arc::new(Mutex::new(None));
-    let builder = telemetry::attach(builder(config, language, audit)?.grants(grants), telemetry.as_ref());
-    let (mut builder, elsewhere) = elsewhere(builder, &arguments)?;
-    if kept.trace.is_some() {
-        let traced = Arc::clone(&traced);
-        builder = builder.on_trace(move |run| *lock(&traced) = Some(run));
-    }
-    let executor = setup::built(builder.build(), elsewhere)?;
+    let (executor, traced) = executor(config, language, &mut arguments, &kept, telemetry.as_ref())?;
     // The first token is for the user's interrupt, the second also for a failing stdout.
     let interrupted = CancellationToken::new();
     let cancel = interrupted.child_token();
@@ -99,13 +81,54 @@ pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
             print_result(&result, &name, &arguments)?;
         }
         recorded = recording;
+        let status = ExitStatus::from_result(&result);
         let max_wait = max_wait(&result, arguments.script.timeout);
-        Ok::<_, anyhow::Error>(deliver(writer, &result, &interrupted, max_wait).await)
+        Ok::<_, anyhow::Error>(deliver(writer, status, &interrupted, max_wait).await)
     });
     telemetry::finish(telemetry.as_ref());
-    let written = kept.write(lock(&traced).take(), recorded.as_ref());
+    let trace = traced.lock().take();
+    let written = runtime.block_on(kept.write_unless_interrupted(trace, recorded, &interrupted));
+    let Some(written) = written else { return status.map(|_status| ExitStatus::Interrupted) };
     // The result has been printed, perhaps as JSON, so this failure is reported on stderr.
     status.and_then(|status| written.map_err(diagnostic::after_output).map(|()| status))
+}
+
+/// The configuration with the arguments, which have precedence. Prints its warnings.
+fn configuration(arguments: &ScriptArguments, has_terminal: bool) -> anyhow::Result<Config> {
+    let mut config = setup::load(arguments.mcp_config.clone())?;
+    diagnostic::print_warnings(&config.warnings);
+    if !has_terminal {
+        // Servers work without elicitation if they know that it is not available.
+        config.servers.iter_mut().for_each(|server| server.elicitation = false);
+    }
+    if arguments.llm {
+        config.enable_llm();
+    }
+    config.isolation = setup::isolation(arguments.isolation.as_ref(), config.isolation);
+    Ok(config)
+}
+
+/// The trace of the run, once it has ended.
+type Traced = Arc<Mutex<Option<RunTrace>>>;
+
+/// The executor of the run, and where it puts the trace if one is kept.
+fn executor(
+    config: Config,
+    language: Language,
+    arguments: &mut RunArguments,
+    kept: &KeptFiles,
+    telemetry: Option<&OpenTelemetry>,
+) -> anyhow::Result<(Executor, Traced)> {
+    let audit = arguments.script.audit.take();
+    let grants = setup::grants(&arguments.script)?;
+    let builder = telemetry::attach(builder(config, language, audit)?.grants(grants), telemetry);
+    let (mut builder, elsewhere) = elsewhere(builder, arguments)?;
+    let traced = Traced::default();
+    if kept.trace.is_some() {
+        let traced = Arc::clone(&traced);
+        builder = builder.on_trace(move |run| *traced.lock() = Some(run));
+    }
+    Ok((setup::built(builder.build(), elsewhere)?, traced))
 }
 
 /// The input of the script: that of a saved one is checked against its schema.
@@ -155,7 +178,13 @@ fn elsewhere(
     Ok(match (&arguments.remote, queue) {
         (Some(url), _) => {
             let mut workers = RemoteWorkers::new(url);
-            workers.token_file = arguments.remote_token_file.clone();
+            if let Some(file) = &arguments.remote_token_file {
+                // Each connection reads it, because it may be replaced. One that is missing is a mistake.
+                let failed =
+                    |error: io::Error| anyhow::anyhow!("--remote-token-file {}: {error}", file.display());
+                fs::metadata(file).map_err(|error| invalid(failed(error)))?;
+                workers.token_file = Some(file.clone());
+            }
             (builder.isolation(Isolation::Remote(workers)), Some("--remote"))
         }
         (None, Some(queue)) => (builder.isolation(queue), Some("--nats")),
@@ -176,12 +205,42 @@ impl KeptFiles {
         let trace = trace.map(|path| TraceFormat::from_path(&path).map(|format| (path, format)));
         let kept = Self { trace: trace.transpose()?, recording: arguments.record.clone() };
         let traced_to = kept.trace.as_ref().map(|(path, _format)| path);
+        if traced_to.is_some() && traced_to == kept.recording.as_ref() {
+            anyhow::bail!("--trace and --record name the same file: give each its own");
+        }
         for (path, what) in [(traced_to, "trace"), (kept.recording.as_ref(), "recording")] {
             if let Some(path) = path {
                 check_file(path, what)?;
             }
         }
         Ok(kept)
+    }
+
+    /// Writes both on a thread of its own, because a pipe that was named is written to when its reader comes, if ever.
+    /// `None` if the user interrupts that.
+    async fn write_unless_interrupted(
+        self,
+        run: Option<RunTrace>,
+        recording: Option<Recording>,
+        interrupted: &CancellationToken,
+    ) -> Option<anyhow::Result<()>> {
+        if self.trace.is_none() && self.recording.is_none() {
+            return Some(Ok(()));
+        }
+        // A run that was interrupted has its files too; a second signal ends the process.
+        let is_first = !interrupted.is_cancelled();
+        let (sender, written) = oneshot::channel();
+        let thread = thread::Builder::new().name("cx-files".to_owned()).spawn(move || {
+            let _gone = sender.send(self.write(run, recording.as_ref()));
+        });
+        if let Err(error) = thread {
+            let failed = anyhow::Error::new(error).context("failed to start the thread that writes files");
+            return Some(Err(failed));
+        }
+        tokio::select! {
+            written = written => Some(written.unwrap_or_else(|_gone| Err(anyhow::anyhow!("writing files panicked")))),
+            () = interrupted.cancelled(), if is_first => None,
+        }
     }
 
     /// Writes both, the recording also if the trace cannot be written.
@@ -204,11 +263,6 @@ fn check_file(path: &Path, what: &str) -> anyhow::Result<()> {
         let shown = path.display();
         format!("the script is not run, because its {what} `{shown}` cannot be written")
     })
-}
-
-/// The lock of the trace. A panic elsewhere does not make it unusable.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A builder for scripts of one language, one at a time.
@@ -276,8 +330,8 @@ pub(crate) fn with_console(
     script
 }
 
-/// Reports damaged pinned definitions, including those of servers whose cached lists the run used.
-fn print_damaged_pins(executor: &Executor) {
+/// Reports damaged pinned definitions, including those of servers whose cached lists were used.
+pub(crate) fn print_damaged_pins(executor: &Executor) {
     match executor.tool_changes() {
         Ok(_) => diagnostic::print_damaged_pins(&executor.damaged_pins()),
         Err(error) => diagnostic::print_warning(&error.to_string()),
@@ -310,63 +364,4 @@ fn print_result(result: &ExecuteResult, name: &str, arguments: &RunArguments) ->
         diagnostic::print_stats(result, !arguments.json);
     }
     Ok(())
-}
-
-/// How long the reader of stdout may take for the remaining output. A `--timeout` bounds that too. Without one the user
-/// decides, as with any command: `less` reads when its user scrolls.
-fn max_wait(result: &ExecuteResult, timeout: Option<Duration>) -> Option<Duration> {
-    if result.error().is_some_and(|error| matches!(error.code, ErrorCode::Timeout | ErrorCode::Cancelled)) {
-        return Some(MAX_LAST_WRITE);
-    }
-    let used = result.usage.wall_time.saturating_sub(result.usage.approval_time);
-    timeout.map(|timeout| timeout.saturating_sub(used).max(MAX_LAST_WRITE))
-}
-
-/// Waits until everything is written, for at most `max_wait` and until the user interrupts. Returns
-/// the exit status of the run.
-async fn deliver(
-    writer: &Writer,
-    result: &ExecuteResult,
-    interrupted: &CancellationToken,
-    max_wait: Option<Duration>,
-) -> ExitStatus {
-    let mut status = ExitStatus::from_result(result);
-    let is_written = tokio::select! {
-        () = writer.finish() => true,
-        () = sleep_for(max_wait) => false,
-        () = after_interrupt(interrupted) => false,
-    };
-    if let Some(error) = writer.failure().map(OutputError::from) {
-        if !error.is_closed_pipe() {
-            diagnostic::print_note(&format!("error: {error}"));
-            let _late = tokio::time::timeout(MAX_LAST_WRITE, writer.finish()).await;
-        }
-        // Ctrl-C ends the whole pipeline, and the reader may be the first to go.
-        return if interrupted.is_cancelled() { ExitStatus::Interrupted } else { error.status() };
-    }
-    let unwritten = writer.unwritten();
-    if is_written && unwritten == 0 {
-        return status;
-    }
-    if interrupted.is_cancelled() {
-        status = ExitStatus::Interrupted;
-    } else if status == ExitStatus::Success {
-        status = ExitStatus::Limit;
-    }
-    writer.abandon(&format!("error: {unwritten} bytes of output were not written: stdout is not read\n"));
-    status
-}
-
-/// Completes after this time; never if it is `None`.
-async fn sleep_for(time: Option<Duration>) {
-    match time {
-        Some(time) => tokio::time::sleep(time).await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Completes [`MAX_LAST_WRITE`] after an interrupt, when an active reader has had enough time.
-async fn after_interrupt(interrupted: &CancellationToken) {
-    interrupted.cancelled().await;
-    tokio::time::sleep(MAX_LAST_WRITE).await;
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Write as _;
-use std::path::{self, Path};
+use std::path::{self, Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -10,11 +10,11 @@ use cx::audit::{AuditLine, AuditReader};
 use cx::text::one_line;
 use serde_json::{Map, Value};
 
-use crate::args::{LISTED_RUNS, RunsArguments, RunsCommand};
+use crate::args::{LISTED_RUNS, MAX_LISTED_RUNS, RunsArguments, RunsCommand};
 use crate::audit::{Selection, render};
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
-use crate::text::counted;
+use crate::text::{counted, shown_path};
 use crate::trail_runs::{MAX_ID, TrailRuns, client_of};
 use crate::{browser, diagnostic, running, setup, trace};
 
@@ -23,9 +23,6 @@ const MAX_COLUMN: usize = 40;
 
 /// Letters of the id of a run.
 const ID_LETTERS: usize = 16;
-
-/// Maximum number of runs that are listed.
-const MAX_LISTED: usize = 10_000;
 
 /// Maximum bytes of the lines of the listed runs, and of one run as JSON. The trail may be another's, with lines of a
 /// megabyte; those of cx have some hundred bytes.
@@ -41,12 +38,12 @@ pub(crate) fn run(arguments: &RunsArguments) -> anyhow::Result<ExitStatus> {
     let directory = setup::audit_directory(&arguments.trail)?;
     match &arguments.command {
         None => list(&directory, LISTED_RUNS, None, false),
-        Some(RunsCommand::List { limit, since, json }) => {
-            list(&directory, (*limit).clamp(1, MAX_LISTED), *since, *json)
+        Some(RunsCommand::List { limit, since, json }) => list(&directory, *limit, *since, *json),
+        Some(RunsCommand::Show { id, json }) => {
+            show(&directory, &resolve_id(&directory, id.as_deref())?, *json)
         }
-        Some(RunsCommand::Show { id, json }) => show(&directory, &meant(&directory, id.as_deref())?, *json),
         Some(RunsCommand::Open { id, traces, no_browser }) => {
-            open_page(&directory, &meant(&directory, id.as_deref())?, traces.as_deref(), !no_browser)
+            open_page(&directory, &resolve_id(&directory, id.as_deref())?, traces.as_deref(), !no_browser)
         }
     }
 }
@@ -57,7 +54,7 @@ pub(crate) fn run(arguments: &RunsArguments) -> anyhow::Result<ExitStatus> {
 /// # Errors
 ///
 /// A trail that cannot be read, or has no runs, or several that begin so.
-fn meant(directory: &Path, given: Option<&str>) -> anyhow::Result<String> {
+fn resolve_id(directory: &Path, given: Option<&str>) -> anyhow::Result<String> {
     if let Some(id) = given.filter(|id| id.len() >= ID_LETTERS) {
         return Ok(id.to_owned());
     }
@@ -67,7 +64,7 @@ fn meant(directory: &Path, given: Option<&str>) -> anyhow::Result<String> {
         let Some(id) = id.filter(|_| line.text_of("event") == Some("run.started")) else { return Ok(()) };
         match given {
             None => found = vec![id.to_owned()],
-            Some(beginning) if id.starts_with(beginning) && found.len() < MAX_LISTED => {
+            Some(beginning) if id.starts_with(beginning) && found.len() < MAX_LISTED_RUNS => {
                 found.push(id.to_owned());
             }
             Some(_) => {}
@@ -85,8 +82,8 @@ fn meant(directory: &Path, given: Option<&str>) -> anyhow::Result<String> {
 }
 
 fn no_runs(directory: &Path) -> String {
-    let place = one_line(&directory.display().to_string());
-    format!("no runs in the audit trail in {place}; `\"audit\": {{}}` in the configuration switches it on")
+    let shown = shown_path(directory);
+    format!("no runs in the audit trail in {shown}; `\"audit\": {{}}` in the configuration switches it on")
 }
 
 /// The lines about the start and the end of a run. They are text: as trees they could take ninety times as much.
@@ -183,8 +180,8 @@ fn list(
         print_json(&format!("[{}]", listed.join(",")))?;
     } else if latest.order.is_empty() {
         print_text(&if has_runs {
-            let place = one_line(&directory.display().to_string());
-            format!("no runs within `--since` in the audit trail in {place}")
+            let shown = shown_path(directory);
+            format!("no runs within `--since` in the audit trail in {shown}")
         } else {
             no_runs(directory)
         })?;
@@ -308,19 +305,7 @@ fn open_page(
         bail!("`{}` is not an id of a run; `cx runs list` lists them", one_line(id));
     }
     let directories = setup::directories()?;
-    let running = running::list(&directories.state).unwrap_or_default();
-    let kept = running.into_iter().filter_map(|server| server.traces);
-    // The browser is started elsewhere.
-    let named = traces.map(|traces| path::absolute(traces).unwrap_or_else(|_| traces.to_owned()));
-    let mut found = None;
-    for place in named.into_iter().chain(kept) {
-        let shown = one_line(&place.display().to_string());
-        found = trace::find(&place, id).with_context(|| format!("failed to read the traces in {shown}"))?;
-        if found.is_some() {
-            break;
-        }
-    }
-    let page = match found {
+    let page = match kept_page(id, traces, &directories.state)? {
         Some(page) => page,
         None => {
             let mut runs = TrailRuns::default();
@@ -336,17 +321,42 @@ fn open_page(
             trace::write_shown(&directories.cache.join("runs"), id, &run.drawing())?
         }
     };
-    print_text(&one_line(&page.display().to_string()))?;
+    print_text(&shown_path(&page))?;
     if opens_browser && let Err(error) = browser::open(&page) {
         diagnostic::print_note(&format!("no browser could be opened: {error}"));
     }
     Ok(ExitStatus::Success)
 }
 
+/// The page of a run that a server has kept, if there is one: in the directory that was named, else in those of running
+/// servers.
+///
+/// # Errors
+///
+/// If the directory that was named cannot be read. Another one is a warning, because the audit trail has the run too.
+fn kept_page(id: &str, named: Option<&Path>, state: &Path) -> anyhow::Result<Option<PathBuf>> {
+    let unreadable = |directory: &Path| format!("failed to read the traces in {}", shown_path(directory));
+    if let Some(named) = named {
+        // The browser is started elsewhere.
+        let named = path::absolute(named).unwrap_or_else(|_| named.to_owned());
+        if let Some(page) = trace::find(&named, id).with_context(|| unreadable(&named))? {
+            return Ok(Some(page));
+        }
+    }
+    let running = running::list(state).unwrap_or_default();
+    for directory in running.into_iter().filter_map(|server| server.traces) {
+        match trace::find(&directory, id) {
+            Ok(None) => {}
+            Ok(page) => return Ok(page),
+            Err(error) => diagnostic::print_warning(&format!("{}: {error}", unreadable(&directory))),
+        }
+    }
+    Ok(None)
+}
+
 fn each_line(directory: &Path, mut each: impl FnMut(&AuditLine) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let mut reader = AuditReader::new(directory);
-    let unreadable =
-        || format!("failed to read the audit trail in {}", one_line(&directory.display().to_string()));
+    let unreadable = || format!("failed to read the audit trail in {}", shown_path(directory));
     while let Some(line) = reader.next_line(false).with_context(unreadable)? {
         each(&line)?;
     }

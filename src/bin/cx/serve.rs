@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal as _};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +12,9 @@ use cx::{
     CancellationToken, Config, ConfigFiles, Executor, ExecutorBuilder, HistoryLimits, Isolation,
     OpenTelemetry, RateLimit, ToolMode,
 };
+use tokio::fs::File;
 use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
 use tokio::signal::unix::SignalKind;
 use tokio::task::JoinSet;
 
@@ -22,12 +24,15 @@ use crate::args::{
 use crate::diagnostic::invalid;
 use crate::exit::{ExitStatus, exit};
 use crate::known::KnownServer;
+use crate::metrics::MetricsListener;
 use crate::reload::{Adjust, Reload};
 use crate::running::Transport;
 use crate::tokens_file::Tenants;
 use crate::trace::TraceDirectory;
 use crate::ui::inbox::Inbox;
-use crate::{audit_watch, diagnostic, http, logging, metrics, notify, output, setup, signals, telemetry};
+use crate::{
+    audit_watch, diagnostic, http, logging, metrics, notify, output, run, setup, signals, telemetry,
+};
 
 /// How long closing the servers may delay the exit. Servers that are still running then end with
 /// the process.
@@ -49,21 +54,12 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
     // Before anything is printed.
     logging::start_in(arguments.log_format);
     // Called while the process has one thread, because it changes the environment.
-    let passed = match arguments.http {
-        Some(HttpAddress::Passed) => Some(http::passed_listener()?),
-        _ => None,
-    };
+    let passed = passed_listener(arguments.http)?;
     let mut files = ConfigFiles::new(setup::load_options(arguments.scripts.mcp_config.clone())?);
     let config = files.load()?;
     diagnostic::print_warnings(&config.warnings);
     let warnings = config.warnings.clone();
-    let mut tenants = match arguments.http {
-        Some(_) => {
-            let argument = arguments.over_http.tokens_file.as_deref();
-            http::tenants(argument, config.tokens_file.as_deref())?
-        }
-        None => Tenants::default(),
-    };
+    let mut tenants = tenants(&arguments, &config)?;
     let has_several_tokens = tenants.list.len() > 1;
     let adjust = adjustment(&arguments, has_several_tokens)?;
     let is_configured =
@@ -76,19 +72,8 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
     let open_telemetry = config.open_telemetry.clone();
     let audit_directory = audit_directory(&arguments, &config)?;
     let mut builder = builder(&arguments, config)?;
-    cx::check_machine(THREADS, DESCRIPTORS, 0).context("failed to start the server's threads")?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        // One thread for I/O, one for results that take long to serialize.
-        .worker_threads(2)
-        .thread_name("cx-serve")
-        .enable_all()
-        .build()
-        .context("failed to start the server's threads")?;
-    if matches!(arguments.metrics, Some(MetricsAddress::OfHttp)) && arguments.http.is_none() {
-        return Err(invalid(anyhow::anyhow!(
-            "--metrics without --http needs an address, such as --metrics 127.0.0.1:9464"
-        )));
-    }
+    let runtime = runtime()?;
+    check_arguments(&arguments)?;
     let telemetry = telemetry::start(open_telemetry.as_ref())?;
     builder = telemetry::attach(builder, telemetry.as_ref());
     let traces = arguments.traces.as_deref().map(TraceDirectory::open).transpose()?;
@@ -102,10 +87,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
     let executor = build(builder, &arguments, is_isolated_by_tokens)?;
     let server = Server::new(executor.clone(), server_options(&arguments, inbox.is_none()));
     // Read before any server is contacted, so that it is reported once. `health` reports it too.
-    match executor.tool_changes() {
-        Ok(_) => diagnostic::print_damaged_pins(&executor.damaged_pins()),
-        Err(error) => diagnostic::print_warning(&error.to_string()),
-    }
+    run::print_damaged_pins(&executor);
     let serving = Serving {
         address: arguments.http,
         metrics: arguments.metrics,
@@ -127,6 +109,48 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
     }
     // Does not return through `main`: a thread may be blocked on a pipe that is not read.
     exit(exit_status(ended))
+}
+
+/// The socket that a service manager has passed, if the server listens there.
+fn passed_listener(address: Option<HttpAddress>) -> anyhow::Result<Option<std::net::TcpListener>> {
+    match address {
+        Some(HttpAddress::Passed) => http::passed_listener().map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// The tenants of a server over HTTP. Clients over stdio need no token.
+fn tenants(arguments: &ServeArguments, config: &Config) -> anyhow::Result<Tenants> {
+    if arguments.http.is_none() {
+        return Ok(Tenants::default());
+    }
+    http::tenants(arguments.over_http.tokens_file.as_deref(), config.tokens_file.as_deref())
+}
+
+/// The runtime of the server's own threads.
+fn runtime() -> anyhow::Result<Runtime> {
+    let failed = "failed to start the server's threads";
+    cx::check_machine(THREADS, DESCRIPTORS, 0).context(failed)?;
+    tokio::runtime::Builder::new_multi_thread()
+        // One thread for I/O, one for results that take long to serialize.
+        .worker_threads(2)
+        .thread_name("cx-serve")
+        .enable_all()
+        .build()
+        .context(failed)
+}
+
+/// Checks that metrics have an address, and that scripts have time: the executor would name `--timeout`.
+fn check_arguments(arguments: &ServeArguments) -> anyhow::Result<()> {
+    if arguments.default_timeout.is_some_and(|time| time.as_millis() == 0) {
+        return Err(invalid(anyhow::anyhow!("--default-timeout must be at least one millisecond")));
+    }
+    if matches!(arguments.metrics, Some(MetricsAddress::OfHttp)) && arguments.http.is_none() {
+        return Err(invalid(anyhow::anyhow!(
+            "--metrics without --http needs an address, such as --metrics 127.0.0.1:9464"
+        )));
+    }
+    Ok(())
 }
 
 /// The exit status for the reason of the shutdown. Warns of answers that could not be written.
@@ -179,28 +203,18 @@ async fn serve(
     signals::end_after(&stop, drain, end_drain.clone())?;
     let hangups = signals::listen(SignalKind::hangup())?;
     // Its tasks end when this function returns.
-    let mut following = JoinSet::new();
+    let mut tasks = JoinSet::new();
     let print = metrics::install(metrics.is_some() || address.is_some(), telemetry)?;
     if telemetry.is_some() {
-        following.spawn(metrics::sample(server.clone()));
+        tasks.spawn(metrics::sample(server.clone()));
     }
-    following.spawn(audit_watch::watch(executor.clone()));
-    let metrics_at = match metrics {
-        Some(MetricsAddress::Own(address)) => {
-            metrics::listen(address, over_http.token_file.as_deref()).await?
-        }
-        _ => None,
-    };
+    tasks.spawn(audit_watch::watch(executor.clone()));
+    let metrics_at = listen_for_metrics(metrics, over_http.token_file.as_deref()).await?;
     let options = |address| http::options(address, over_http, tenants, client_rate);
     let over_http = match address {
-        Some(address) => Some(listen(address, passed, options).await?),
+        Some(address) => Some(listen(address, passed, options, serving.isolation).await?),
         None => None,
     };
-    if let Some((options, _)) = &over_http
-        && !options.tenants.is_empty()
-    {
-        http::announce_tenants(&options.tenants, serving.isolation);
-    }
     let transport = if over_http.is_some() { Transport::Http } else { Transport::Stdio };
     let address = match &over_http {
         Some((_, listener)) => listener.local_addr().ok(),
@@ -215,25 +229,20 @@ async fn serve(
     if let (Some(at), Some(print)) = (metrics_at, &print) {
         // Served also while runs are drained after a signal, until this function returns.
         let never = CancellationToken::new();
-        metrics::serve(server, at, Arc::clone(print), page.clone(), &never, &mut following);
+        metrics::serve(server, at, Arc::clone(print), page.clone(), &never, &mut tasks);
     }
     let ended = if let Some((mut options, listener)) = over_http {
         options.metrics = print.filter(|_| metrics.is_some());
         options.page = page;
         options.end_drain = end_drain;
         server.warm();
-        following.spawn(reload.follow(files, hangups));
+        tasks.spawn(reload.follow(files, hangups));
         notify::ready();
         server.serve_http(listener, options, &stop).await?
     } else {
-        if io::stdin().is_terminal() {
-            diagnostic::print_note(
-                "waiting for a client on stdin: an MCP client starts this command itself; Ctrl-C ends it",
-            );
-        }
-        let (input, output) = output::pipes().context("failed to open stdin and stdout")?;
+        let (input, output) = streams()?;
         server.warm();
-        following.spawn(reload.follow(files, hangups));
+        tasks.spawn(reload.follow(files, hangups));
         server.serve(input, output, &stop).await
     };
     let _late = tokio::time::timeout(MAX_CLOSE, executor.close()).await;
@@ -297,22 +306,49 @@ fn server_options(arguments: &ServeArguments, clients_approve: bool) -> ServerOp
     options
 }
 
-/// Listens for clients over HTTP, at an address or at the socket that was passed. `options` are those of an address.
+/// Stdin and stdout, for the client there. Says so if a person is there instead.
+fn streams() -> anyhow::Result<(File, File)> {
+    if io::stdin().is_terminal() {
+        diagnostic::print_note(
+            "waiting for a client on stdin: an MCP client starts this command itself; Ctrl-C ends it",
+        );
+    }
+    output::pipes().context("failed to open stdin and stdout")
+}
+
+/// Listens for readers of metrics, if they have an address of their own.
+async fn listen_for_metrics(
+    metrics: Option<MetricsAddress>,
+    token_file: Option<&Path>,
+) -> anyhow::Result<Option<MetricsListener>> {
+    match metrics {
+        Some(MetricsAddress::Own(address)) => metrics::listen(address, token_file).await,
+        _ => Ok(None),
+    }
+}
+
+/// Listens for clients over HTTP, at an address or at the socket that was passed, and says where, and where scripts
+/// are executed if there are tenants. `options` are those of an address.
 async fn listen(
     address: HttpAddress,
     passed: Option<std::net::TcpListener>,
     options: impl FnOnce(SocketAddr) -> anyhow::Result<HttpOptions>,
+    isolation: &str,
 ) -> anyhow::Result<(HttpOptions, TcpListener)> {
-    match address {
-        HttpAddress::Own(address) => Ok((options(address)?, http::listen(address).await?)),
+    let (options, listener) = match address {
+        HttpAddress::Own(address) => (options(address)?, http::listen(address).await?),
         HttpAddress::Passed => {
             let listener = http::adopt(passed)?;
             let address = listener.local_addr().context("failed to find out where the server listens")?;
             let options = options(address)?;
             http::announce(&listener)?;
-            Ok((options, listener))
+            (options, listener)
         }
+    };
+    if !options.tenants.is_empty() {
+        http::announce_tenants(&options.tenants, isolation);
     }
+    Ok((options, listener))
 }
 
 /// Applies the arguments to each configuration: they have precedence. With several tokens scripts are executed in

@@ -64,32 +64,26 @@ pub(crate) fn end_after(
     Ok(())
 }
 
-/// The first interrupt stops the script, so that its result is still printed. A second one, or a
+/// The first signal stops the script, so that its result is still printed, and its end recorded. A second one, or a
 /// script that does not stop, ends the process.
 ///
 /// # Errors
 ///
 /// If the system refuses to report signals.
 pub(crate) fn watch_interrupts(interrupted: CancellationToken) -> anyhow::Result<()> {
-    let mut interrupt = listen(SignalKind::interrupt())?;
-    let mut terminate = listen(SignalKind::terminate())?;
+    let mut endings = Endings::new()?;
     // It ends with the runtime.
     tokio::spawn(async move {
-        for _ in 0..2 {
-            tokio::select! {
-                () = next(&mut interrupt) => {}
-                () = next(&mut terminate) => {}
-            }
-            if interrupted.is_cancelled() {
-                exit(ExitStatus::Interrupted);
-            }
-            interrupted.cancel();
-        }
+        let _first = endings.received().await;
+        interrupted.cancel();
+        // A terminal that is closed can send its signal more than once.
+        while endings.received().await == SignalKind::hangup() {}
+        exit(ExitStatus::Interrupted);
     });
     Ok(())
 }
 
-/// The signals that end a command which watches files.
+/// The signals that end a command which serves nobody: Ctrl-C, a request to end, and a terminal that is closed.
 pub(crate) struct Endings([Option<Signal>; 3]);
 
 impl Endings {

@@ -41,7 +41,7 @@ const MAX_PLAIN_ROWS: usize = 500;
 ///
 /// # Errors
 ///
-/// If there is no terminal, or no directory of running servers.
+/// If there is no terminal to draw on, or no directory of running servers.
 pub(crate) fn run(arguments: &TopArguments) -> anyhow::Result<ExitStatus> {
     let state = setup::directories()?.state;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -56,8 +56,9 @@ pub(crate) fn run(arguments: &TopArguments) -> anyhow::Result<ExitStatus> {
         output::print_text(&plain(&watched)?)?;
         return Ok(ExitStatus::Success);
     }
-    if terminal::width(Stream::Stdout).is_none() || !terminal::has_input() {
-        bail!("cx top needs a terminal; `cx top --once` prints one frame as text");
+    let is_screen = terminal::width(Stream::Stdout).is_some() && terminal::moves_cursor();
+    if !is_screen || !terminal::has_input() {
+        bail!("cx top needs a terminal other than `TERM=dumb`; `cx top --once` prints one frame as text");
     }
     let watched = Arc::new(Mutex::new(Watched::default()));
     let stop = CancellationToken::new();

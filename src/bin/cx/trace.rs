@@ -95,12 +95,8 @@ impl TraceDirectory {
     ///
     /// If the directory cannot be made, or if others can write to it.
     pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
+        make_directory(path)?;
         let shown = path.display();
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(path)
-            .with_context(|| format!("failed to make the directory `{shown}`"))?;
         let metadata = fs::metadata(path).with_context(|| format!("failed to read `{shown}`"))?;
         let ownership = Ownership::from_metadata(&metadata);
         if ownership.others_may_write() {
@@ -175,17 +171,19 @@ fn print(line: Option<String>) {
 ///
 /// Those of the system.
 pub(crate) fn write_shown(directory: &Path, run: &str, drawing: &Drawing) -> anyhow::Result<PathBuf> {
+    make_directory(directory)?;
     let shown = directory.display();
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(directory)
-        .with_context(|| format!("failed to make the directory `{shown}`"))?;
     let path = directory.join(format!("{PREFIX}{run}{SUFFIX}"));
     let written = document::replace_private(&path, &html::render(drawing))
         .and_then(|()| remove_oldest(directory, MAX_SHOWN_FILES));
     written.with_context(|| format!("failed to write a page to `{shown}`"))?;
     Ok(path)
+}
+
+/// Makes a directory that only its user can read, and those above it, if it is missing.
+fn make_directory(path: &Path) -> anyhow::Result<()> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.with_context(|| format!("failed to make the directory `{}`", path.display()))
 }
 
 /// Removes the pages that were written first.

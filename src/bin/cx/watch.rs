@@ -23,7 +23,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// How long the files must stay unchanged before the script is run again: editors write in several steps, and some
 /// remove the file and write another.
-const REST: Duration = Duration::from_millis(100);
+const QUIET_TIME: Duration = Duration::from_millis(100);
 
 /// How long a run may take to end when it is stopped. `cx run` ends within half a second, and its servers
 /// within four.
@@ -77,12 +77,14 @@ async fn follow(paths: &[PathBuf]) -> anyhow::Result<ExitStatus> {
                         // The output of further runs could not be seen.
                         return Ok(last);
                     }
-                    print_note(&format!("watch: {} after {:.1?}; waiting for a change", said(last), began.elapsed()));
+                    let (outcome, time) = (describe(last), began.elapsed());
+                    print_note(&format!("watch: {outcome} after {time:.1?}; waiting for a change"));
                 }
                 signal = endings.received() => {
                     if !is_over {
-                        // Ctrl-C also reaches the run, which then ends by itself; a second signal would end it at once.
-                        let is_told = signal == SignalKind::interrupt()
+                        // Ctrl-C, and the end of the terminal, also reach the run, which then ends by itself; a second
+                        // signal would end it at once.
+                        let is_told = [SignalKind::interrupt(), SignalKind::hangup()].contains(&signal)
                             && timeout(MAX_STOP, child.wait()).await.is_ok();
                         if !is_told {
                             stop(&mut child).await;
@@ -100,9 +102,10 @@ async fn follow(paths: &[PathBuf]) -> anyhow::Result<ExitStatus> {
         };
         if !is_over {
             stop(&mut child).await;
+            last = ExitStatus::Interrupted;
         }
         tokio::select! {
-            () = seen.rest() => {}
+            () = seen.wait_until_quiet() => {}
             _signal = endings.received() => return Ok(last),
         }
         print_note(&format!("watch: {} changed", changed.display()));
@@ -131,7 +134,7 @@ async fn stop(child: &mut Child) {
     }
 }
 
-fn said(status: ExitStatus) -> &'static str {
+fn describe(status: ExitStatus) -> &'static str {
     match status {
         ExitStatus::Success => "ok",
         ExitStatus::Failed => "failed (status 1)",
@@ -170,23 +173,23 @@ impl Contents {
     }
 
     /// Waits until all files exist and nothing writes to them.
-    async fn rest(&self) {
+    async fn wait_until_quiet(&self) {
         let mut gone_since: Option<Instant> = None;
-        let mut is_said = false;
+        let mut is_reported = false;
         loop {
             let before: Vec<_> = self.seen.iter().map(|(path, _)| content(path)).collect();
-            sleep(REST).await;
+            sleep(QUIET_TIME).await;
             let Some((missing, _)) = self.seen.iter().find(|(path, _)| !path.is_file()) else {
                 if self.seen.iter().map(|(path, _)| content(path)).eq(before) {
                     return;
                 }
-                (gone_since, is_said) = (None, false);
+                (gone_since, is_reported) = (None, false);
                 continue;
             };
             let since = *gone_since.get_or_insert_with(Instant::now);
-            if !is_said && since.elapsed() > MAX_GONE {
+            if !is_reported && since.elapsed() > MAX_GONE {
                 print_note(&format!("watch: {} is gone; waiting for it", missing.display()));
-                is_said = true;
+                is_reported = true;
             }
         }
     }

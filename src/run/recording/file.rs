@@ -16,6 +16,13 @@ use crate::run::result::{LogLevel, Outcome, Output, ScriptError};
 use crate::text::visible_preview;
 use crate::tools::ToolError;
 
+/// Maximum bytes that the tree of one line may take. The file as a text may have a quarter of that.
+const MAX_LINE_COST: usize = 1 << 30;
+
+/// How many times the budget of any JSON text a line has. The line of the outcome has an object for each printed line
+/// and each call of the run; the smallest, of 29 bytes, takes 35 times as much as a tree.
+const LINE_FACTOR: usize = 18;
+
 impl Recording {
     /// Maximum bytes of a recording as text: what a recording keeps, with every character escaped in JSON's longest
     /// form, and its turns.
@@ -55,7 +62,8 @@ impl Recording {
                 check_version(line)?;
             }
             // Checked before memory is allocated for the line.
-            json::check(line, json::budget(line.len())).map_err(|error| damaged(error.to_string()))?;
+            let budget = json::budget(line.len()).saturating_mul(LINE_FACTOR).min(MAX_LINE_COST);
+            json::check(line, budget).map_err(|error| damaged(error.to_string()))?;
             let line: Line = serde_json::from_str(line).map_err(|error| damaged(error.to_string()))?;
             builder.add(line).map_err(damaged)?;
         }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::support::chaos;
 use crate::support::interop::telemetry_python;
-use crate::support::serve::{END, Start, WATCHDOG};
+use crate::support::serve::{END, Start, WATCHDOG, wait_for_end};
 use crate::support::stopwatch::Stopwatch;
 
 /// A user with an audit trail.
@@ -138,6 +138,13 @@ fn a_trail_is_shown_verified_signed_and_exported() {
     assert_eq!(verified_with(user.trail().join("key.pub")), Some(0));
     user.prints(&["run", "--audit", user.home().join("other").to_str().unwrap(), "-e", "return 1"]);
     assert_eq!(verified_with(user.home().join("other/key.pub")), Some(1));
+    let output = user.cx(&["audit", "verify", "--key", "config/cx/config.json"]);
+    let said = text(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("with the key config/cx/config.json: the key is no public key of a trail"),
+        "{said}"
+    );
     // A beginning of several ids.
     user.prints(&["run", "-e", "return 2"]);
     let output = user.cx(&["runs", "show", ""]);
@@ -352,6 +359,23 @@ fn a_trail_is_followed_until_an_interrupt() {
         .collect();
     // A checkpoint, or the end of the last writer, may have been written after the interrupt.
     assert!(all.starts_with(&seen), "{seen:?} {all:?}");
+}
+
+/// Threat 779. Nothing is printed after the reader has gone: `cx audit show --follow | head -4` went on.
+#[test]
+fn v_779_a_trail_is_followed_until_its_reader_is_gone() {
+    let user = User::new();
+    user.configure(&json!({ "directory": user.trail() }));
+    user.prints(&["run", "-e", "return 1"]);
+    let count = user.prints(&["audit", "show"]).lines().count();
+    let mut command = user.command(&["audit", "show", "--follow"]);
+    let mut following = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(following.stdout.take().unwrap()).lines();
+    for _ in 0..count {
+        lines.next().unwrap().unwrap();
+    }
+    drop(lines);
+    assert_eq!(wait_for_end(&mut following, WATCHDOG).code(), Some(141));
 }
 
 /// Each client of an agent starts its own server, and all write to one trail.

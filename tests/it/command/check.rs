@@ -392,6 +392,20 @@ fn a_script_is_run_again_when_it_or_its_input_changes() {
     assert_eq!(watch.signal("INT"), Some(0));
 }
 
+/// The status is not that of an earlier run.
+#[test]
+fn a_run_that_was_stopped_for_a_change_was_interrupted() {
+    let place = Place::new(&json!({}));
+    write(&place, "script.ts", "return 1");
+    let mut watch = Watch::start(&place, &["watch", "script.ts"]);
+    watch.says("watch: ok after", 1);
+    write(&place, "script.ts", "console.log('begun'); await new Promise((end) => setTimeout(end, 60_000));");
+    wait_for(|| watch.read("out").contains("begun").then_some(()));
+    fs::remove_file(place.0.path().join("script.ts")).unwrap();
+    watch.says("script.ts is gone; waiting for it", 1);
+    assert_eq!(watch.signal("INT"), Some(130));
+}
+
 #[test]
 fn a_saved_script_is_run_again_when_its_file_changes() {
     let place = Place::new(&json!({}));

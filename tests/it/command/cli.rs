@@ -315,6 +315,36 @@ fn output_streams_and_an_interrupt_ends_the_run() {
     assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
+/// Threat 777. The shell and the kernel may each send the signal.
+#[test]
+fn v_777_a_closed_terminal_stops_the_run_and_its_end_is_recorded() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_cx"))
+        .args(["run", "-e", "console.log('started'); await new Promise((r) => setTimeout(r, 60_000))"])
+        .args(["--timeout", "60s", "--audit", "trail", "--record", "run.jsonl"])
+        .current_dir(directory.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = [0; 8];
+    child.stdout.as_mut().unwrap().read_exact(&mut line).unwrap();
+    for _ in 0..2 {
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
+    }
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(directory.path().join("run.jsonl").is_file());
+    let listed = Command::new(env!("CARGO_BIN_EXE_cx"))
+        .args(["runs", "--audit", "trail"])
+        .current_dir(directory.path())
+        .output()
+        .unwrap();
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    assert!(listed.contains("CANCELLED"), "{listed}");
+}
+
 /// Threat 200: the reader has closed stdout. The run ends as by SIGPIPE.
 #[test]
 fn a_closed_stdout_ends_the_run_quietly() {

@@ -57,6 +57,21 @@ fn logs_have_colors_for_those_who_see_them() {
     }
 }
 
+#[test]
+fn a_filter_of_logs_that_cannot_be_used_is_said() {
+    let home = tempfile::tempdir().unwrap();
+    for (filter, is_said) in [("cx=loud", true), ("cx=debug,,", false), ("", false)] {
+        let output = cx(home.path(), &["run", "-e", "return 1"]).env("CX_LOG", filter).output().unwrap();
+        assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(0), "1\n"));
+        let said = text(&output.stderr);
+        assert_eq!(
+            said.contains("warning: nothing is logged, because CX_LOG has no filter"),
+            is_said,
+            "{said}"
+        );
+    }
+}
+
 /// Each command, and each way to print.
 const COMMANDS: &[&[&str]] = &[
     &["--help"],

@@ -1,9 +1,13 @@
 //! Pipes and endless files where the command expects files of its own or of other programs.
 
 use std::fs;
+use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::home::Home;
 use crate::support::serve::{WATCHDOG, wait_for_end};
@@ -59,6 +63,13 @@ fn v_605_no_command_waits_for_a_pipe_in_the_place_of_a_file() {
         assert!(text.contains("trail/2026-01-01.jsonl: expected a regular file"), "{text}");
     }
 
+    // A line is printed before: an object about the failure would be read as another one.
+    home.write("lines/2026-01-01.jsonl", "{\"event\":\"e\"}\n");
+    home.make_pipe("lines/2026-01-02.jsonl");
+    let (status, text) = home.end(&["audit", "--audit", "lines", "show", "--json"]);
+    let expected = "{\"event\":\"e\"}\nerror: failed to read the audit trail in lines: ";
+    assert!(status == 2 && text.starts_with(expected), "{text}");
+
     home.make_pipe("types/cx.d.ts");
     let (status, text) = home.end(&["types", "--out", "types", "--check"]);
     assert!(status == 2 && text.contains("cx.d.ts`: expected a regular file"), "{text}");
@@ -78,6 +89,35 @@ fn v_733_no_command_waits_for_the_reader_of_a_pipe_that_nobody_has_named() {
     assert!(status == 1 && text.contains("types/cx.d.ts`: it is not a regular file"), "{text}");
 }
 
+/// A pipe that the user has named is written to when its reader comes. Until then a signal ends the command, which did
+/// not look at signals any more.
+#[test]
+fn a_trace_or_a_recording_for_a_pipe_does_not_outlast_a_signal() {
+    let home = Home::new();
+    home.make_pipe("files/pipe.html");
+    for option in ["--trace", "--record"] {
+        let mut command = home.command(&["run", "-e", "return 1", option, "files/pipe.html"]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        // The value is printed before the file is written.
+        let mut value = [0; 2];
+        child.stdout.as_mut().unwrap().read_exact(&mut value).unwrap();
+        let deadline = Instant::now() + WATCHDOG;
+        let status = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break status;
+            }
+            if Instant::now() >= deadline {
+                child.kill().unwrap();
+                panic!("{option}: it does not end");
+            }
+            // A signal before the file is written is one for the run.
+            kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        assert_eq!(status.code(), Some(130), "{option}");
+    }
+}
+
 /// A file of gigabytes, and one that never ends.
 #[test]
 fn v_605_no_command_reads_more_of_a_file_than_it_can_use() {
@@ -87,7 +127,8 @@ fn v_605_no_command_reads_more_of_a_file_than_it_can_use() {
     fs::File::create(home.path("key")).unwrap().set_len(1 << 33).unwrap();
     for key in [home.path("key").as_path(), Path::new("/dev/zero")] {
         let (status, text) = verify(key.to_str().unwrap());
-        assert!(status == 2 && text.contains("is larger than 1048576 bytes"), "{text}");
+        assert!(status == 2 && text.contains("error: the key `"), "{text}");
+        assert!(text.contains("is larger than 1048576 bytes"), "{text}");
     }
     fs::create_dir_all(home.path(".local/state/cx")).unwrap();
     fs::File::create(home.path(".local/state/cx/last-sync.json")).unwrap().set_len(1 << 33).unwrap();

@@ -278,3 +278,44 @@ fn a_recording_says_that_it_lacks_the_files_of_a_python_script() {
         assert_eq!(replayed.status.success(), !is_lacking, "{replayed:?}");
     }
 }
+
+/// Threat 775. The output is longer than what a pipe holds. A replay that is not read to its end has not printed its
+/// outcome.
+#[test]
+fn v_775_a_replay_says_that_its_output_was_not_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    record(directory, "long.ts", "return 'x'.repeat(1_000_000)");
+    for form in [&[] as &[&str], &["--json"]] {
+        let (_reader, writer) = std::io::pipe().unwrap();
+        let arguments = [&["replay", "run.jsonl", "--timeout", "3s"][..], form].concat();
+        let output = command(directory, &arguments).stdout(writer).output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{output:?}");
+        let said = text(&output.stderr);
+        assert!(said.contains(" bytes of output were not written: stdout is not read"), "{said}");
+    }
+}
+
+/// Threat 775. The reader ends the replay, as `head` does: that is no difference from the recorded run.
+#[test]
+fn v_775_a_replay_whose_reader_is_gone_is_not_compared() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let source = "for (let i = 0; i < 3_000; i++) console.log('x'.repeat(1_000))";
+    record(directory, "long.ts", source);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = command(directory, &["replay", "run.jsonl"]).stdout(writer).output().unwrap();
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(141), ""));
+}
+
+/// Threat 776. The outcome is one line of the file, with an object for each printed line.
+#[test]
+fn v_776_a_run_that_has_printed_many_lines_can_be_replayed() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let run = record(directory, "lines.ts", "for (let i = 0; i < 20_000; i++) console.log('a')");
+    let replay = cx(directory, &["replay", "run.jsonl"]);
+    assert_eq!(replay.status.code(), Some(0), "{}", text(&replay.stderr));
+    assert_eq!(replay.stdout, run.stdout);
+}

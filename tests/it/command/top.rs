@@ -207,6 +207,12 @@ fn at_a_terminal_until_q_or_a_signal() {
     }
     let plain = screen("q", "NO_COLOR=1 cx top");
     assert!(!plain.contains("\x1b[31m") && !plain.contains("\x1b[38;5;1m"), "{plain:?}");
+    // A terminal that would show escape sequences as they are.
+    let dumb = screen("", "TERM=dumb cx top");
+    assert!(
+        !dumb.contains('\x1b') && dumb.contains("cx top --once") && dumb.contains("status 2"),
+        "{dumb:?}"
+    );
     // Without a terminal it says what to do.
     let output = cx(client.directory(), &["top"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));

@@ -410,7 +410,7 @@ fn the_page_is_drawn_in_light_and_dark_and_on_a_phone() {
 
 #[test]
 fn a_run_is_opened_as_a_page() {
-    let mut client = watched(&[]);
+    let mut client = watched(&["--traces", "gone"]);
     client.run("await tools.well.echo({ text: 'a' }); return 1");
     let home = client.directory().to_owned();
     let id = wait_for(|| {
@@ -418,11 +418,17 @@ fn a_run_is_opened_as_a_page() {
         let runs: Value = serde_json::from_slice(&output.stdout).ok()?;
         runs[0]["ended"].is_object().then(|| runs[0]["id"].as_str().unwrap().to_owned())
     });
+    // The server's own traces are gone: the audit trail has the run too.
+    let is_page = |path: PathBuf| path.extension().is_some_and(|ending| ending == "html");
+    let gone = home.join("gone");
+    wait_for(|| fs::read_dir(&gone).unwrap().any(|file| is_page(file.unwrap().path())).then_some(()));
+    fs::remove_dir_all(&gone).unwrap();
     let open = |arguments: &[&str]| {
         let all: Vec<&str> = ["runs", "open"].into_iter().chain(arguments.iter().copied()).collect();
         cx(&home, &all).env("BROWSER", home.join("browser")).output().unwrap()
     };
     let output = open(&[&id, "--no-browser"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("failed to read the traces in "), "{output:?}");
     let path = String::from_utf8(output.stdout.clone()).unwrap();
     let page = fs::read_to_string(path.trim()).unwrap_or_else(|error| panic!("{error}: {output:?}"));
     assert!(page.contains("<b>well.echo</b>") && page.contains("drawn from the audit trail"), "{page}");

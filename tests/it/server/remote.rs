@@ -192,7 +192,12 @@ fn what_is_wrong_with_the_server_is_said() {
     let all = String::from_utf8_lossy(&output.stderr);
     assert!(all.contains("needs a token: `--remote-token-file`"), "{all}");
     std::fs::remove_file(here.path("token")).unwrap();
-    said(&format!("http://{}", server.address), "cannot be read");
+    let output = here.command(&format!("http://{}", server.address), &["-e", "return 1"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let failure = result(&output);
+    assert_eq!(failure["error"]["code"], "INVALID_ARGUMENTS", "{failure}");
+    let message = failure["error"]["message"].as_str().unwrap();
+    assert!(message.starts_with("--remote-token-file ") && message.contains("No such file"), "{failure}");
     // The operator's token runs nothing.
     let tenants = "a fedcba9876543210fedcba9876543210";
     let of_tenants = Start::new().variable("CX_HTTP_TOKEN", TOKEN).variable("CX_HTTP_TOKENS", tenants);

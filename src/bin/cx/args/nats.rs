@@ -11,6 +11,7 @@ use cx::NatsWorkers;
 use super::address::parse_address;
 use super::log_format::LogFormat;
 use super::size::parse_memory;
+use super::time::parse_time;
 
 /// The queue of runs on a NATS server.
 #[derive(Args, Clone, Debug, Default)]
@@ -96,11 +97,11 @@ pub(crate) struct WorkerArguments {
     pub(crate) max_queued: u32,
 
     /// Maximum wall-clock time of a script, whatever its own machine permits [default: as configured, else 10m]
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub(crate) timeout: Option<Duration>,
 
     /// Maximum CPU time of a script, whatever its own machine permits [default: as configured, else 10m]
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub(crate) cpu_time: Option<Duration>,
 
     /// Maximum memory of a script, whatever its own machine permits [default: as configured, else 1 GiB]

@@ -7,6 +7,7 @@ use clap::{ArgGroup, Args};
 
 use super::nats::NatsArguments;
 use super::script::{ScriptArguments, ScriptLanguage};
+use super::time::parse_time;
 
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("source").required(true).args(["file", "eval"]))]
@@ -78,11 +79,12 @@ pub(crate) struct ReplayArguments {
     pub(crate) edit: Option<PathBuf>,
 
     /// Run nothing; print the contents of the recording
-    #[arg(long, conflicts_with_all = ["edit", "timeout"])]
+    #[arg(long, conflicts_with_all = ["edit", "timeout", "json"])]
     pub(crate) explain: bool,
 
-    /// Maximum wall-clock time and CPU time of the script [default: as recorded, at most 30s and 10s]
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    /// Maximum wall-clock time and CPU time of the script [default: as recorded, at most 30s and 10s]. It bounds
+    /// the wait for the reader of stdout too
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub(crate) timeout: Option<Duration>,
 
     /// Print the result and the first difference as one JSON object and nothing else

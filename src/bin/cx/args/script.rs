@@ -9,6 +9,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use cx::{HostPattern, Isolation, Language, Limits};
 
 use super::size::parse_memory;
+use super::time::parse_time;
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub(crate) enum ScriptLanguage {
@@ -52,12 +53,12 @@ pub(crate) struct ScriptArguments {
 
     /// Maximum wall-clock time of a script, whatever a client requests [default: as configured, else
     /// 30s, or up to 10m if a client requests it]
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub(crate) timeout: Option<Duration>,
 
     /// Maximum CPU time of a script, whatever a client requests [default: as configured, else 10s, or
     /// as much as the wall-clock time that is requested]
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub(crate) cpu_time: Option<Duration>,
 
     /// Maximum number of WebAssembly instructions of a Python script, counted by code that is slower

@@ -12,6 +12,7 @@ use super::log_format::LogFormat;
 use super::nats::NatsArguments;
 use super::script::ScriptArguments;
 use super::size::parse_total_memory;
+use super::time::parse_time;
 
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("address").multiple(true))]
@@ -21,7 +22,7 @@ pub(crate) struct ServeArguments {
 
     /// Maximum wall-clock time of a script whose client requests none; at most --timeout [default:
     /// --timeout, else as configured, else 30s]
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub(crate) default_timeout: Option<Duration>,
 
     /// Maximum number of scripts that run at the same time [default: as configured, else 100]
@@ -38,7 +39,7 @@ pub(crate) struct ServeArguments {
     pub(crate) max_queued: usize,
 
     /// Maximum time for which a script waits to run
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "30s")]
+    #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "30s")]
     pub(crate) queue_timeout: Duration,
 
     /// Format of the text in results
@@ -60,8 +61,9 @@ pub(crate) struct ServeArguments {
     pub(crate) traces: Option<PathBuf>,
 
     /// Answer a call after this time although its script goes on, for clients without tasks: the
-    /// tool `wait` returns the rest. 0s: only calls with `yieldAfterMs`
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    /// tool `wait` returns the rest. 0s: only calls with `yieldAfterMs` [default: no call is answered before its
+    /// script ends]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub(crate) yield_after: Option<Duration>,
 
     /// Show tools that match to the client itself too, beside those that run scripts, as
@@ -143,7 +145,7 @@ pub(crate) struct HttpArguments {
 
     /// Let running scripts continue for this time after SIGTERM or SIGINT; meanwhile no script is started, and
     /// `/healthz` is 503. A second signal cancels them
-    #[arg(long, value_name = "TIME", requires = "http", value_parser = humantime::parse_duration, default_value = "0s")]
+    #[arg(long, value_name = "TIME", requires = "http", value_parser = parse_time, default_value = "0s")]
     pub(crate) drain: Duration,
 }
 

@@ -6,8 +6,13 @@ use std::time::Duration;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand};
 
+use super::time::parse_time;
+
 /// Default number of runs that `cx runs` lists.
 pub(crate) const LISTED_RUNS: usize = 20;
+
+/// Maximum number of runs that it lists.
+pub(crate) const MAX_LISTED_RUNS: usize = 10_000;
 
 /// Where the audit trail is.
 #[derive(Args, Debug)]
@@ -80,7 +85,7 @@ pub(crate) struct LineFilter {
     pub(crate) run: Option<String>,
 
     /// Only the lines of the last TIME, such as 1h or 2days
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub(crate) since: Option<Duration>,
 }
 
@@ -106,17 +111,17 @@ pub(crate) struct RunsArguments {
 pub(crate) enum RunsCommand {
     /// List runs, the latest last
     List {
-        /// Maximum number of runs
+        /// Maximum number of runs, up to 10000
         #[arg(
             long,
             value_name = "N",
             default_value_t = LISTED_RUNS,
-            value_parser = RangedU64ValueParser::<usize>::new().range(1..)
+            value_parser = RangedU64ValueParser::<usize>::new().range(1..=MAX_LISTED_RUNS as u64)
         )]
         limit: usize,
 
         /// Only the runs of the last TIME, such as 1h or 2days
-        #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+        #[arg(long, value_name = "TIME", value_parser = parse_time)]
         since: Option<Duration>,
 
         /// Print JSON

@@ -12,7 +12,7 @@ use ratatui::widgets::{Cell, Paragraph, Row, Table};
 use super::servers::{Watched, WatchedServer};
 use crate::prometheus::total;
 use crate::reading::{Reading, ServerReading, UpstreamReading};
-use crate::text::counted;
+use crate::text::{counted, shown_path};
 
 /// How a frame looks.
 #[derive(Clone, Copy, Debug)]
@@ -40,20 +40,21 @@ struct ServerRow<'a> {
 /// lines, and the last line.
 const OTHER_ROWS: usize = 6;
 
-/// The columns of servers before the last one, which has their directories, and at least `MIN_PLACE`.
+/// The columns of servers before the last one, which has their directories, and at least `MIN_DIRECTORY`.
 const SERVER_WIDTHS: [u16; 10] = [7, 5, 6, 7, 6, 7, 6, 6, 5, 7];
-const MIN_PLACE: u16 = 8;
+const MIN_DIRECTORY: u16 = 8;
 
 /// The columns that are left out on a narrow terminal, in this order: the rate, the transport, the percentile, the
-/// memory, the age, and the runs that are queued and that have ended.
-const SERVER_DISPENSABLE: [usize; 7] = [8, 1, 7, 9, 2, 4, 5];
+/// memory, the age, the runs that are queued, that have ended, that have failed and that run, and the process.
+const SERVER_DISPENSABLE: [usize; 10] = [8, 1, 7, 9, 2, 4, 5, 6, 3, 0];
 
 /// The columns of upstream servers after the first one, which has their names, and at least `MIN_NAME`.
 const UPSTREAM_WIDTHS: [u16; 7] = [7, 9, 6, 6, 8, 7, 7];
 const MIN_NAME: u16 = 16;
 
-/// As [`SERVER_DISPENSABLE`]: the process, the percentile, the queued calls, and the calls.
-const UPSTREAM_DISPENSABLE: [usize; 4] = [0, 6, 3, 4];
+/// As [`SERVER_DISPENSABLE`]: the process, the percentile, the queued calls, the calls, those in flight and those that
+/// have failed, and the state of the circuit breaker.
+const UPSTREAM_DISPENSABLE: [usize; 7] = [0, 6, 3, 4, 2, 5, 1];
 
 /// Which columns are shown at this width. The others are left out whole, because a number that is cut is another
 /// number. Each column is followed by a gap, and `text` is the minimum width of the column of text.
@@ -153,18 +154,19 @@ impl<'a> Frame<'a> {
             return;
         }
         let names = ["PID", "BY", "UP", "RUNS", "QUEUED", "ENDED", "FAILED", "P95", "RUN/S", "MEMORY", "IN"];
-        let shown = fitting(area.width, &SERVER_WIDTHS, MIN_PLACE, &SERVER_DISPENSABLE);
+        let shown = fitting(area.width, &SERVER_WIDTHS, MIN_DIRECTORY, &SERVER_DISPENSABLE);
         // The space that the other columns and the gaps between them leave.
         let used: usize = only(SERVER_WIDTHS, &shown).map(|width| usize::from(width) + 1).sum();
         let rest = usize::from(area.width).saturating_sub(used);
-        let widths = only(SERVER_WIDTHS.map(Constraint::Length), &shown).chain([Constraint::Min(MIN_PLACE)]);
+        let widths =
+            only(SERVER_WIDTHS.map(Constraint::Length), &shown).chain([Constraint::Min(MIN_DIRECTORY)]);
         let first =
             scrolled.min(self.servers.len().saturating_sub(usize::from(area.height).saturating_sub(1)));
         let mut rows = Vec::new();
         for ServerRow { server, note } in self.servers.iter().skip(first) {
-            let place = one_line(&server.description.workspace.display().to_string());
-            let place = shorten_left(&place, rest.max(usize::from(MIN_PLACE)));
-            rows.push(server_row(server, place, &shown, style));
+            let directory = shown_path(&server.description.workspace);
+            let directory = shorten_left(&directory, rest.max(usize::from(MIN_DIRECTORY)));
+            rows.push(server_row(server, directory, &shown, style));
             if note.is_some() {
                 rows.push(Row::new([Cell::from("")]));
             }
@@ -179,8 +181,8 @@ impl<'a> Frame<'a> {
             if line >= area.bottom() {
                 break;
             }
-            let place = Rect { x: area.x + 2, y: line, width: area.width.saturating_sub(2), height: 1 };
-            frame.render_widget(Paragraph::new(Line::styled(one_line(note), style.warning())), place);
+            let below = Rect { x: area.x + 2, y: line, width: area.width.saturating_sub(2), height: 1 };
+            frame.render_widget(Paragraph::new(Line::styled(one_line(note), style.warning())), below);
             line += 1;
         }
     }
@@ -221,7 +223,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-fn server_row(server: &WatchedServer, place: String, shown: &[bool], style: Style) -> Row<'static> {
+fn server_row(server: &WatchedServer, directory: String, shown: &[bool], style: Style) -> Row<'static> {
     let description = &server.description;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
     let age = age(now.saturating_sub(description.started));
@@ -235,13 +237,13 @@ fn server_row(server: &WatchedServer, place: String, shown: &[bool], style: Styl
                 count(reading.runs_ok + reading.runs_failed),
                 count(reading.runs_failed),
                 seconds(reading.run_p95),
-                server.rates.map_or_else(|| "-".to_owned(), |(runs, _)| format!("{runs:.1}")),
+                server.runs_per_second.map_or_else(|| "-".to_owned(), |runs| format!("{runs:.1}")),
                 bytes(reading.resident_bytes),
             ]
         }
         None => std::array::from_fn(|_| "-".to_owned()),
     };
-    let row = Row::new(only(begin.into_iter().chain(numbers).chain([place]), shown).map(Cell::from));
+    let row = Row::new(only(begin.into_iter().chain(numbers).chain([directory]), shown).map(Cell::from));
     if server.reading.is_listening() { row } else { row.style(style.soft()) }
 }
 
@@ -344,15 +346,20 @@ mod tests {
 
     #[test]
     fn a_narrow_terminal_has_fewer_columns_and_no_cut_numbers() {
-        let servers = |width: u16| left_out(width, &SERVER_WIDTHS, MIN_PLACE, &SERVER_DISPENSABLE);
+        let servers = |width: u16| left_out(width, &SERVER_WIDTHS, MIN_DIRECTORY, &SERVER_DISPENSABLE);
         assert!(servers(80).is_empty() && servers(200).is_empty());
         assert_eq!(servers(79), [8]);
         assert_eq!(servers(60), [1, 7, 8, 9]);
-        assert_eq!(servers(10), [1, 2, 4, 5, 7, 8, 9]);
+        assert_eq!(servers(31), [1, 2, 4, 5, 7, 8, 9]);
+        assert_eq!(servers(30), [1, 2, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(servers(20), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(servers(15).len(), SERVER_WIDTHS.len());
         let upstream = |width: u16| left_out(width, &UPSTREAM_WIDTHS, MIN_NAME, &UPSTREAM_DISPENSABLE);
         assert!(upstream(73).is_empty());
         assert_eq!(upstream(72), [0]);
         assert_eq!(upstream(60), [0, 6]);
+        assert_eq!(upstream(26), [0, 2, 3, 4, 5, 6]);
+        assert_eq!(upstream(25).len(), UPSTREAM_WIDTHS.len());
         let cells = ["pid", "by", "up", "in"];
         assert_eq!(only(cells, &[true, false, true]).collect::<Vec<_>>(), ["pid", "up", "in"]);
     }

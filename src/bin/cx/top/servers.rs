@@ -1,4 +1,4 @@
-//! The running servers as last read by `cx top`, and the rates of their counters.
+//! The running servers as last read by `cx top`, and how many runs end there in a second.
 
 use std::collections::HashMap;
 use std::io;
@@ -19,8 +19,8 @@ pub(crate) struct Watched {
     pub(crate) readings: u64,
     /// Why the servers cannot be listed.
     pub(crate) failure: Option<String>,
-    /// Totals of the last reading, by process and start.
-    before: HashMap<(u32, u64), (Instant, f64, f64)>,
+    /// When each server was last read, and how many runs had ended, by its process and start.
+    before: HashMap<(u32, u64), (Instant, f64)>,
 }
 
 /// One server.
@@ -28,8 +28,8 @@ pub(crate) struct Watched {
 pub(crate) struct WatchedServer {
     pub(crate) description: RunningServer,
     pub(crate) reading: ServerReading,
-    /// Runs and calls that ended per second; `None` at the first reading.
-    pub(crate) rates: Option<(f64, f64)>,
+    /// Runs that ended per second; `None` at the first reading.
+    pub(crate) runs_per_second: Option<f64>,
 }
 
 impl Watched {
@@ -46,16 +46,16 @@ impl Watched {
         self.servers.clear();
         for (description, reading) in read {
             let key = (description.process, description.started);
-            let mut rates = None;
+            let mut runs_per_second = None;
             if let ServerReading::Read(reading) = &reading {
-                let (runs, calls) = (reading.runs_ok + reading.runs_failed, reading.calls);
-                rates = self.before.get(&key).map(|&(at, runs_before, calls_before)| {
+                let runs = reading.runs_ok + reading.runs_failed;
+                runs_per_second = self.before.get(&key).map(|&(at, runs_before)| {
                     let seconds = at.elapsed().as_secs_f64().max(0.001);
-                    (((runs - runs_before) / seconds).max(0.0), ((calls - calls_before) / seconds).max(0.0))
+                    ((runs - runs_before) / seconds).max(0.0)
                 });
-                before.insert(key, (Instant::now(), runs, calls));
+                before.insert(key, (Instant::now(), runs));
             }
-            self.servers.push(WatchedServer { description, reading, rates });
+            self.servers.push(WatchedServer { description, reading, runs_per_second });
         }
         self.before = before;
         Ok(())
