@@ -1,7 +1,5 @@
 //! `cx doctor` and what is stored: directories, damaged files, the audit trail.
 
-use std::os::unix::fs::PermissionsExt as _;
-
 use super::*;
 
 #[test]
