@@ -75,7 +75,7 @@ def _servers(wrong: str) -> str:
     names = sorted(dir(servers))
     near = difflib.get_close_matches(wrong, names, n=1, cutoff=0.6)
     known = ", ".join(names[:20]) or "none"
-    return f"did you mean {near[0]!r}?" if near else f"it is no server; there are: {known}"
+    return f"did you mean {near[0]!r}?" if near else f"it is not a server; there are: {known}"
 
 
 def install() -> None:

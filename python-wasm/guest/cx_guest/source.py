@@ -69,7 +69,8 @@ def _compile_part(part: tuple[str, int], name: str) -> Program:
         report["hint"] = "split it into functions or statements"
         raise SourceError(report) from None
     except (ValueError, OverflowError, MemoryError) as error:
-        report = {"name": "SyntaxError", "message": f"the source cannot be compiled: {error or type(error).__name__}"}
+        reason = str(error) or type(error).__name__
+        report = {"name": "SyntaxError", "message": f"the source cannot be compiled: {reason}"}
         raise SourceError(report) from None
 
 

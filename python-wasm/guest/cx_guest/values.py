@@ -113,7 +113,7 @@ _INSTEAD = {
     "re.Match": "use .group(), .groups() or .groupdict()",
     "re.Pattern": "use .pattern",
     "sqlite3.Row": "use dict(row)",
-    "string.templatelib.Template": 'a t-string is no text: write f"…"',
+    "string.templatelib.Template": 'a t-string is not a text: write f"…"',
     "xml.etree.ElementTree.Element": 'use .text, .attrib or ElementTree.tostring(element, "unicode")',
 }
 # Methods with which objects of other classes give their data.
