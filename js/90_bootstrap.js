@@ -1,4 +1,4 @@
-// The last file of the snapshot: passes four functions to the host. What a script must not have is removed by the host
+// The last file of the snapshot: passes five functions to the host. What a script must not have is removed by the host
 // after each restore (src/engine/typescript/isolate/snapshot.rs): V8 and deno_core add some of it again then.
 
 import { core, primordials } from "ext:core/mod.js";
@@ -26,7 +26,8 @@ const { Promise, PromisePrototypeThen, TypeError } = primordials;
 
 let finish;
 
-// An error in a timer, a microtask or an event listener cannot be caught: the run fails with it.
+// An error in a timer, a microtask, an event listener or a callback of a `FinalizationRegistry` cannot be caught: the run
+// fails with it. The host calls this for those that V8 reports (src/engine/typescript/uncaught.rs).
 function failRun(error) {
   finish?.("-" + describe(error));
 }
@@ -113,4 +114,4 @@ async function warmUp() {
 }
 
 // The host takes this and removes it before a script can see it; build.rs removes the warm-up.
-globalThis.__cx = { __proto__: null, warmUp, restored: guardRestored, setTimeZone, start, run };
+globalThis.__cx = { __proto__: null, warmUp, restored: guardRestored, setTimeZone, start, run, failRun };

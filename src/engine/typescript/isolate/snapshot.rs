@@ -129,6 +129,7 @@ pub(super) struct EntryPoints {
     pub(super) start: v8::Global<v8::Function>,
     pub(super) run: v8::Global<v8::Function>,
     pub(super) set_time_zone: v8::Global<v8::Function>,
+    pub(super) fail_run: v8::Global<v8::Function>,
 }
 
 /// Takes the bootstrap's functions, lets the bootstrap guard what V8 has added, and removes
@@ -154,6 +155,7 @@ pub(super) fn take_entry_points(runtime: &mut JsRuntime) -> Result<EntryPoints, 
         start: function("start")?,
         run: function("run")?,
         set_time_zone: function("setTimeZone")?,
+        fail_run: function("failRun")?,
     };
     let restored = v8::Local::new(scope, function("restored")?);
     let undefined = v8::undefined(scope).into();

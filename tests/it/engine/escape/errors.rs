@@ -115,3 +115,35 @@ fn v_748_imports_that_follow_failed_imports() {
         assert_eq!(report["lost"], 0, "{specifier}: the thread has stopped: {report:#}");
     }
 }
+
+/// V8 prints what nothing listens to: the report of the canary would not be all of its stdout.
+#[test]
+fn v_739_uncaught_errors_that_v8_reports() {
+    let lines = "'\\n{}\\n'.repeat(4096)";
+    for source in [
+        format!(
+            "delete globalThis.queueMicrotask;
+             queueMicrotask(() => {{ throw {lines} }});
+             await new Promise(() => {{}})"
+        ),
+        format!(
+            "globalThis.registry = new FinalizationRegistry(() => {{ throw {lines} }});
+             (() => {{ for (let id = 0; id < 1_000; id++) registry.register({{ id }}, id) }})();
+             for (;;) {{
+                 globalThis.garbage = new Array(1e6).fill(1);
+                 await new Promise((done) => setTimeout(done, 1));
+             }}"
+        ),
+    ] {
+        survives(&source, "RUNTIME_ERROR", 400);
+    }
+}
+
+#[tokio::test]
+async fn v_739_an_uncaught_error_that_v8_reports_fails_its_run() {
+    let source = "
+        delete globalThis.queueMicrotask;
+        queueMicrotask(() => { throw new RangeError('a') });
+        await new Promise(() => {})";
+    assert_eq!(failure(source).await, (ErrorCode::RuntimeError, "a".to_owned()));
+}
