@@ -26,8 +26,8 @@ const { Promise, PromisePrototypeThen, TypeError } = primordials;
 
 let finish;
 
-// An error in a timer, a microtask, an event listener or a callback of a `FinalizationRegistry` cannot be caught: the run
-// fails with it. The host calls this for those that V8 reports (src/engine/typescript/uncaught.rs).
+// An error in a timer, a microtask, an event listener or a callback of a `FinalizationRegistry` cannot be caught: the
+// run fails with it. The host calls this for those that V8 reports (src/engine/typescript/uncaught.rs).
 function failRun(error) {
   finish?.("-" + describe(error));
 }

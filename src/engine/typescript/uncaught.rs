@@ -1,5 +1,5 @@
-//! Errors that no code can catch and that V8 reports: those of the callbacks of a `FinalizationRegistry` and of V8's own
-//! `queueMicrotask`. Where nothing listens, V8 prints them to the stdout of the process, which belongs to the protocol.
+//! Errors that no code can catch and that V8 reports: those of the callbacks of a `FinalizationRegistry` and of V8's
+//! own `queueMicrotask`. If nothing listens, V8 prints them to stdout, which belongs to the protocol.
 
 use deno_core::v8;
 

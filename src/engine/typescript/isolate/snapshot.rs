@@ -30,6 +30,7 @@ pub(super) const ALLOWED_OPS: &[&str] = &[
     "op_cx_late",
     // the event loop's own JavaScript
     "op_run_microtasks",
+    // `op_cx_no_rejections` in its place
     "op_drain_pending_rejections",
     "op_event_loop_has_more_work",
     "op_immediate_check",
@@ -94,10 +95,13 @@ pub(super) fn restore(
 ) -> Result<JsRuntime, String> {
     let mut extensions = ops::extensions();
     if let Some(cx) = extensions.last_mut() {
-        let refused = cx.ops.iter().find(|op| op.name == "op_cx_refused").copied();
-        let refused = refused.ok_or("the op that refuses is missing")?;
-        cx.middleware_fn = Some(Box::new(move |op: OpDecl| {
-            if ALLOWED_OPS.contains(&op.name) { op } else { op.with_implementation_from(&refused) }
+        let own =
+            |name: &str| cx.ops.iter().find(|op| op.name == name).copied().ok_or("an op of cx is missing");
+        let (refused, no_rejections) = (own("op_cx_refused")?, own("op_cx_no_rejections")?);
+        cx.middleware_fn = Some(Box::new(move |op: OpDecl| match op.name {
+            "op_drain_pending_rejections" => op.with_implementation_from(&no_rejections),
+            name if ALLOWED_OPS.contains(&name) => op,
+            _ => op.with_implementation_from(&refused),
         }));
     }
     JsRuntime::try_new(RuntimeOptions {

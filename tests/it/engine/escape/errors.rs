@@ -147,3 +147,42 @@ async fn v_739_an_uncaught_error_that_v8_reports_fails_its_run() {
         await new Promise(() => {})";
     assert_eq!(failure(source).await, (ErrorCode::RuntimeError, "a".to_owned()));
 }
+
+/// deno_core would have borrowed its list of rejections when the setter rejects another promise.
+#[test]
+fn v_741_a_rejection_while_rejections_are_reported() {
+    survives(
+        "let rejected = false;
+         setTimeout(() => {
+             Object.defineProperty(Array.prototype, '0', {
+                 configurable: true,
+                 set() { if (!rejected) { rejected = true; Promise.reject(1) } },
+             });
+             Promise.reject(2);
+         }, 1);
+         await new Promise((done) => setTimeout(done, 20));
+         return 1",
+        "none",
+        400,
+    );
+}
+
+/// To read an element of the list throws, in the op that makes a text of it.
+#[test]
+fn v_742_parameters_of_a_url_with_elements_that_throw() {
+    let hidden = "Object.defineProperty(Array.prototype, '0', {
+        configurable: true,
+        set() {},
+        get() { throw new Error('a') },
+    });";
+    for (source, code) in [
+        (format!("const made = new URLSearchParams('a=b'); {hidden} return made.toString()"), "none"),
+        (
+            format!("const made = new URL('http://a.b/?c=d'); {hidden} made.searchParams.append('e', 'f')"),
+            "none",
+        ),
+        (format!("{hidden} return new URLSearchParams({{ a: 'b' }}).toString()"), "RUNTIME_ERROR"),
+    ] {
+        survives(&source, code, 400);
+    }
+}
