@@ -94,7 +94,7 @@ async fn v_747_failed_imports_are_errors_of_the_script() {
             found.push(error.stack.includes('script.ts:'));
         }
         const first = await import('mcp:mock');
-        return [found, first === await import('mcp:mock'), first.echo === first.default.echo]";
+        return [found, first.echo === (await import('mcp:mock')).echo, first.echo === first.default.echo]";
     assert_eq!(
         value(source).await,
         json!([["string", true, "string", true, "string", true, "string", true], true, true])
@@ -113,6 +113,32 @@ fn v_748_imports_that_follow_failed_imports() {
         let report = canary(&source, 1_000, 900);
         assert_eq!(report["hostile"]["error"]["code"], "TIMEOUT", "{specifier}: {report:#}");
         assert_eq!(report["lost"], 0, "{specifier}: the thread has stopped: {report:#}");
+    }
+}
+
+/// An import of a module that was evaluated in the same turn, by code of the script that another module runs, and an
+/// import as soon as it ends.
+#[test]
+fn v_740_imports_while_modules_are_evaluated() {
+    for specifier in ["node:fs", "mcp:mock"] {
+        let source = format!(
+            "let isArmed = true;
+             Object.defineProperty(globalThis, 'TypeError', {{
+                 configurable: true,
+                 get() {{
+                     if (isArmed) {{
+                         isArmed = false;
+                         import('{specifier}').then(() => {{ import('x').catch(() => {{}}) }});
+                     }}
+                     return Error;
+                 }},
+             }});
+             const first = import('{specifier}'), second = import('x').catch(() => {{}});
+             await first;
+             await second;
+             return isArmed"
+        );
+        survives(&source, "none", 400);
     }
 }
 
