@@ -41,10 +41,42 @@ setReportError((error) => {
 
 // A rejected promise that is not awaited does not fail the run, but it must not be silent.
 core.setUnhandledPromiseRejectionHandler((_promise, reason) => {
-  const report = fromJson(describe(reason));
-  core.ops.op_cx_log(2, `a promise that was not awaited was rejected: ${report.name ?? "Error"}: ${report.message}`);
+  try {
+    const report = fromJson(describe(reason));
+    core.ops.op_cx_log(2, `a promise that was not awaited was rejected: ${report.name ?? "Error"}: ${report.message}`);
+  } catch (error) {
+    failRun(error);
+  }
   return true;
 });
+
+// deno_core reads what the functions of its event loop throw (src/engine/typescript/uncaught.rs), and takes these
+// functions from here. With accessors on `Array.prototype` a script can make its lists of timers and of callbacks throw
+// anything.
+globalThis.Deno.core = {
+  __proto__: core,
+  __processTimers(now) {
+    try {
+      return +core.__processTimers(now);
+    } catch (error) {
+      failRun(error);
+      return 0;
+    }
+  },
+  __drainNextTickAndMacrotasks() {
+    try {
+      core.__drainNextTickAndMacrotasks();
+    } catch (error) {
+      failRun(error);
+    }
+  },
+};
+
+// `textOfError` is the host's.
+function restored(textOfError) {
+  core.ops.op_set_format_exception_callback(textOfError);
+  guardRestored();
+}
 
 // Creates the run's own globals. `options` is {servers, clock, tape, network, input} as JSON text; `clock` is the
 // resolution of the clock in nanoseconds, `tape` says whether the run is recorded or replayed, `network` whether it may
@@ -114,4 +146,4 @@ async function warmUp() {
 }
 
 // The host takes this and removes it before a script can see it; build.rs removes the warm-up.
-globalThis.__cx = { __proto__: null, warmUp, restored: guardRestored, setTimeZone, start, run, failRun };
+globalThis.__cx = { __proto__: null, warmUp, restored, setTimeZone, start, run, failRun };

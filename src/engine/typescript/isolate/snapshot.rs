@@ -8,6 +8,7 @@ use deno_core::{JsRuntime, OpDecl, RuntimeOptions, v8};
 use crate::engine::typescript::loader::ServerModules;
 use crate::engine::typescript::memory::{self, MemoryMeter};
 use crate::engine::typescript::ops;
+use crate::engine::typescript::uncaught;
 
 /// The startup snapshot that build.rs makes from `js/`.
 static SNAPSHOT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/snapshot.bin"));
@@ -33,6 +34,7 @@ pub(super) const ALLOWED_OPS: &[&str] = &[
     // `op_cx_no_rejections` in its place
     "op_drain_pending_rejections",
     "op_event_loop_has_more_work",
+    "op_set_format_exception_callback",
     "op_immediate_check",
     "op_timer_schedule",
     "op_timer_track",
@@ -147,6 +149,7 @@ pub(super) fn take_entry_points(runtime: &mut JsRuntime) -> Result<EntryPoints, 
     context.set_allow_generation_from_strings(false);
     let global = context.global(scope);
     let broken = || "the bootstrap is incomplete".to_owned();
+    let text_of_error = v8::Function::new(scope, uncaught::text_of_error).ok_or_else(broken)?;
     let key = |name: &str| v8::String::new(scope, name).map(v8::Local::<v8::Value>::from).ok_or_else(broken);
     let holder =
         global.get(scope, key("__cx")?).and_then(|holder| holder.to_object(scope)).ok_or_else(broken)?;
@@ -163,7 +166,7 @@ pub(super) fn take_entry_points(runtime: &mut JsRuntime) -> Result<EntryPoints, 
     };
     let restored = v8::Local::new(scope, function("restored")?);
     let undefined = v8::undefined(scope).into();
-    restored.call(scope, undefined, &[]).ok_or_else(broken)?;
+    restored.call(scope, undefined, &[text_of_error.into()]).ok_or_else(broken)?;
     for name in HIDDEN_GLOBALS {
         if global.delete(scope, key(name)?) != Some(true) {
             return Err(broken());

@@ -212,3 +212,64 @@ fn v_742_parameters_of_a_url_with_elements_that_throw() {
         survives(&source, code, 400);
     }
 }
+
+/// What deno_core reads of the error with which its event loop ends, also that of a stopped run.
+#[test]
+fn v_743_what_the_event_loop_reads_of_errors() {
+    let endless = "Error.prototype[Symbol.for('errorAdditionalPropertyKeys')] = new Array(2 ** 32 - 1);";
+    let large = "
+        const text = 'x'.repeat(2 ** 20);
+        const leaf = () => Object.assign(new Error(text), { name: text, stack: text });
+        Error.prototype.cause = new AggregateError(Array.from({ length: 250 }, leaf));";
+    for before in [endless, large] {
+        for (source, code) in [
+            ("await 1; for (;;) {}", "TIMEOUT"),
+            ("setTimeout(() => { for (;;) {} }, 1); await new Promise(() => {})", "TIMEOUT"),
+            (
+                "for (let index = 0; index < 60_000; index++) Promise.reject(index);
+                 await new Promise(() => {})",
+                "RUNTIME_ERROR",
+            ),
+        ] {
+            survives(&format!("{before} {source}"), code, 400);
+        }
+    }
+}
+
+/// The list of timers is given to a setter of the script, and that of callbacks has elements of a getter.
+#[test]
+fn v_743_what_a_script_lets_the_event_loop_throw() {
+    let frozen = "
+        const keys = { [Symbol.for('errorAdditionalPropertyKeys')]: new Array(2 ** 32 - 1) };
+        const frozen = Object.freeze(Object.assign(new Error('a'), keys));";
+    for source in [
+        "let timers;
+         Object.defineProperty(Array.prototype, '2', {
+             configurable: true,
+             get() { return this.second },
+             set(value) { timers = this; this.second = value },
+         });
+         setTimeout(() => {}, 5);
+         setTimeout(() => {}, 7);
+         timers[1] = { get expiry() { throw frozen } };",
+        "setTimeout(() => {
+             Object.defineProperty(Array.prototype, '0', {
+                 configurable: true,
+                 get() { throw frozen },
+                 set() {},
+             });
+             Promise.reject(1);
+         }, 1);",
+    ] {
+        survives(&format!("{frozen} {source} await new Promise(() => {{}})"), "RUNTIME_ERROR", 400);
+    }
+}
+
+#[tokio::test]
+async fn v_743_too_many_rejections_are_an_error_that_says_so() {
+    let source = "
+        for (let index = 0; index < 60_000; index++) Promise.reject(index);
+        await new Promise(() => {})";
+    let expected = "too many promises were rejected at once that nothing handles";
+    assert_eq!(failure(source).await, (ErrorCode::RuntimeError, expected.to_owned()));
+}
