@@ -7,7 +7,6 @@ import { core, primordials } from "ext:core/mod.js";
 
 const {
   ArrayIsArray,
-  ArrayPrototypePush,
   ObjectDefineProperty,
   ObjectGetOwnPropertyDescriptor,
   ObjectGetOwnPropertySymbols,
@@ -197,15 +196,15 @@ export function boundedURLSearchParams(URLSearchParams) {
       list = symbols[index];
     }
   }
-  const { toString } = URLSearchParams.prototype;
-  // A copy of the parameters that were checked, which cannot change before the op reads it.
-  const checkedCopy = (params) => {
+  const webidl = core.loadExtScript("ext:deno_webidl/00_webidl.js");
+  // A copy of the pairs that were checked, which cannot change before the op reads it. The op panics if reading an
+  // element throws, as it may where one is missing and the script has a getter on `Array.prototype`. None is missing.
+  const checkedPairs = (params) => {
     const pairs = params[list];
     if (!ArrayIsArray(pairs)) {
       throw new TypeError("these URLSearchParams have no list");
     }
-    const copy = new URLSearchParams();
-    const checked = copy[list];
+    const checked = [];
     let length = 0;
     for (let index = 0; index < pairs.length; index++) {
       const name = pairs[index]?.[0];
@@ -216,13 +215,20 @@ export function boundedURLSearchParams(URLSearchParams) {
       // Shared strings count each time, because the op copies each of them.
       length += name.length + value.length + PAIR_OVERHEAD;
       check("the query", length, MAX_URL);
-      ArrayPrototypePush(checked, [name, value]);
+      ObjectDefineProperty(checked, index, {
+        __proto__: null,
+        value: [name, value],
+        writable: true,
+        enumerable: true,
+        configurable: true,
+      });
     }
-    return copy;
+    return checked;
   };
   const bounded = {
     toString() {
-      return ReflectApply(toString, checkedCopy(this), []);
+      webidl.assertBranded(this, URLSearchParams.prototype);
+      return core.ops.op_url_stringify_search_params(checkedPairs(this));
     },
   };
   replaceValue(URLSearchParams.prototype, "toString", bounded.toString);

@@ -1,4 +1,4 @@
-// The last file of the snapshot: passes four functions to the host. What a script must not have is removed by the host
+// The last file of the snapshot: passes five functions to the host. What a script must not have is removed by the host
 // after each restore (src/engine/typescript/isolate/snapshot.rs): V8 and deno_core add some of it again then.
 
 import { core, primordials } from "ext:core/mod.js";
@@ -26,7 +26,8 @@ const { Promise, PromisePrototypeThen, TypeError } = primordials;
 
 let finish;
 
-// An error in a timer, a microtask or an event listener cannot be caught: the run fails with it.
+// An error in a timer, a microtask, an event listener or a callback of a `FinalizationRegistry` cannot be caught: the
+// run fails with it. The host calls this for those that V8 reports (src/engine/typescript/uncaught.rs).
 function failRun(error) {
   finish?.("-" + describe(error));
 }
@@ -40,10 +41,42 @@ setReportError((error) => {
 
 // A rejected promise that is not awaited does not fail the run, but it must not be silent.
 core.setUnhandledPromiseRejectionHandler((_promise, reason) => {
-  const report = fromJson(describe(reason));
-  core.ops.op_cx_log(2, `a promise that was not awaited was rejected: ${report.name ?? "Error"}: ${report.message}`);
+  try {
+    const report = fromJson(describe(reason));
+    core.ops.op_cx_log(2, `a promise that was not awaited was rejected: ${report.name ?? "Error"}: ${report.message}`);
+  } catch (error) {
+    failRun(error);
+  }
   return true;
 });
+
+// deno_core reads what the functions of its event loop throw (src/engine/typescript/uncaught.rs), and takes these
+// functions from here. With accessors on `Array.prototype` a script can make its lists of timers and of callbacks throw
+// anything.
+globalThis.Deno.core = {
+  __proto__: core,
+  __processTimers(now) {
+    try {
+      return +core.__processTimers(now);
+    } catch (error) {
+      failRun(error);
+      return 0;
+    }
+  },
+  __drainNextTickAndMacrotasks() {
+    try {
+      core.__drainNextTickAndMacrotasks();
+    } catch (error) {
+      failRun(error);
+    }
+  },
+};
+
+// `textOfError` is the host's.
+function restored(textOfError) {
+  core.ops.op_set_format_exception_callback(textOfError);
+  guardRestored();
+}
 
 // Creates the run's own globals. `options` is {servers, clock, tape, network, input} as JSON text; `clock` is the
 // resolution of the clock in nanoseconds, `tape` says whether the run is recorded or replayed, `network` whether it may
@@ -113,4 +146,4 @@ async function warmUp() {
 }
 
 // The host takes this and removes it before a script can see it; build.rs removes the warm-up.
-globalThis.__cx = { __proto__: null, warmUp, restored: guardRestored, setTimeZone, start, run };
+globalThis.__cx = { __proto__: null, warmUp, restored, setTimeZone, start, run, failRun };

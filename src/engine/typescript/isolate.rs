@@ -19,6 +19,7 @@ use super::ops::{HostInterface, StreamsSource};
 use super::platform::{self, HeapSpace};
 use super::stack_traces::StackTraces;
 use super::transpile::{Positions, transpile};
+use super::uncaught;
 use crate::engine::host::{HostCalls, RunHost, RunTape};
 use crate::engine::stop::Stop;
 use crate::run::time_zone::TimeZone;
@@ -78,7 +79,8 @@ impl Isolate {
         stop.attach(move || {
             handle.terminate_execution();
         });
-        let EntryPoints { start, run, set_time_zone } = take_entry_points(&mut runtime)?;
+        let EntryPoints { start, run, set_time_zone, fail_run } = take_entry_points(&mut runtime)?;
+        uncaught::listen(runtime.v8_isolate(), fail_run)?;
         let mut isolate =
             Self { runtime, start, main: run, set_time_zone, modules, meter, stop, _heap_space: heap_space };
         isolate.set_time_zone(TimeZone::UTC)?;

@@ -4,9 +4,12 @@
 //! it reads the name and the trace, which may run the script's code, and then expects a text as the message. A panic
 //! there ends the process. So a failed import is a module that throws a plain object, which no code of the script can
 //! reach.
+//!
+//! Each import is a module of its own, also of a server that was imported before. deno_core lets an import of a module
+//! whose evaluation it has not seen end wait for that, and resolves it with its list of modules borrowed: if the script
+//! then imports again, deno_core panics.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -80,28 +83,8 @@ pub(crate) struct ServerModules {
     host: RefCell<Option<Arc<dyn RunHost>>>,
     /// How often the event loop was polled.
     turn: Rc<Cell<u64>>,
-    attempts: Rc<Attempts>,
-}
-
-/// Which imports have failed. Their modules are kept by deno_core and throw the same again, so another attempt is
-/// another module.
-#[derive(Default)]
-struct Attempts {
-    /// How many imports have failed.
-    failed: Cell<u64>,
-    /// The attempt at which each server was loaded.
-    loaded: RefCell<HashMap<String, u64>>,
-}
-
-impl Attempts {
-    fn fail(&self) {
-        self.failed.set(self.failed.get() + 1);
-    }
-
-    /// The attempt that an import of `server` belongs to.
-    fn of_server(&self, server: &str) -> u64 {
-        self.loaded.borrow().get(server).copied().unwrap_or_else(|| self.failed.get())
-    }
+    /// How many imports there have been.
+    imports: Cell<u64>,
 }
 
 impl ServerModules {
@@ -129,13 +112,6 @@ impl ServerModules {
         })
         .boxed_local()
     }
-
-    /// The URL of a module that throws `message`.
-    fn refuse(&self, message: &str) -> String {
-        self.attempts.fail();
-        let message: String = form_urlencoded::byte_serialize(message.as_bytes()).collect();
-        format!("{REFUSED}{}?{message}", self.attempts.failed.get())
-    }
 }
 
 impl ModuleLoader for ServerModules {
@@ -145,17 +121,20 @@ impl ModuleLoader for ServerModules {
         _referrer: &str,
         _kind: ResolutionKind,
     ) -> Result<ModuleSpecifier, JsErrorBox> {
+        let import = self.imports.get() + 1;
+        self.imports.set(import);
         let url = if is_of_files(specifier) {
-            FILE_MODULES[0].to_owned()
+            format!("{}#{import}", FILE_MODULES[0])
         } else if let Some(server) = specifier.strip_prefix(SCHEME).filter(|server| server.len() <= MAX_NAME)
         {
-            url_of(server, self.attempts.of_server(server))
+            format!("{SCHEME}{}#{import}", encoded(server))
         } else {
-            self.refuse(&format!(
+            let message = format!(
                 "cannot import `{}`: scripts have no packages and no URLs; {}",
                 text::start(specifier, 100),
                 instead::of_import(specifier)
-            ))
+            );
+            format!("{REFUSED}{import}?{}", encoded(&message))
         };
         // Each of these is a URL, whatever the specifier was.
         ModuleSpecifier::parse(&url).map_err(|error| JsErrorBox::type_error(error.to_string()))
@@ -168,7 +147,6 @@ impl ModuleLoader for ServerModules {
         options: ModuleLoadOptions,
     ) -> ModuleLoadResponse {
         let host = self.host.borrow().clone();
-        let attempts = Rc::clone(&self.attempts);
         let turn = self.wait_for_turn();
         let specifier = specifier.clone();
         let has_attributes = options.requested_module_type != RequestedModuleType::None;
@@ -176,12 +154,12 @@ impl ModuleLoader for ServerModules {
             turn.await;
             let source = if has_attributes {
                 Err("`mcp:` modules take no import attributes".to_owned())
-            } else if specifier.as_str() == FILE_MODULES[0] {
+            } else if specifier.as_str().starts_with(FILE_MODULES[0]) {
                 Ok(files_source())
             } else if specifier.as_str().starts_with(REFUSED) {
                 Err(decoded(specifier.query().unwrap_or_default()))
             } else {
-                load_server(host, &specifier, &attempts).await
+                load_server(host, &specifier).await
             };
             let source = source.unwrap_or_else(|message| throws(&message));
             Ok(ModuleSource::new(
@@ -196,40 +174,20 @@ impl ModuleLoader for ServerModules {
 }
 
 /// The source of a server's module, or why there is none.
-async fn load_server(
-    host: Option<Arc<dyn RunHost>>,
-    specifier: &ModuleSpecifier,
-    attempts: &Attempts,
-) -> Result<String, String> {
-    let Some(host) = host else {
-        return Err("there is no run".to_owned());
-    };
-    let attempt = specifier.fragment().and_then(|attempt| attempt.parse().ok()).unwrap_or(0);
+async fn load_server(host: Option<Arc<dyn RunHost>>, specifier: &ModuleSpecifier) -> Result<String, String> {
+    let host = host.ok_or("there is no run")?;
     let server = decoded(specifier.path());
-    match HostCalls::new(host).tool_names(&server).await {
-        Ok(tools) => {
-            let source = module_source(&server, &tools);
-            attempts.loaded.borrow_mut().entry(server).or_insert(attempt);
-            Ok(source)
-        }
-        Err(error) => {
-            attempts.fail();
-            Err(error.message)
-        }
-    }
+    let tools = HostCalls::new(host).tool_names(&server).await.map_err(|error| error.message)?;
+    Ok(module_source(&server, &tools))
 }
 
-/// The URL of a server's module. The name is encoded here, because a URL parser changes names: it encodes what is not
-/// ASCII, drops tabs and spaces, and takes `?` and `#` for the ends of them.
-fn url_of(server: &str, attempt: u64) -> String {
-    let name: String = form_urlencoded::byte_serialize(server.as_bytes()).collect();
-    match attempt {
-        0 => format!("{SCHEME}{name}"),
-        _ => format!("{SCHEME}{name}#{attempt}"),
-    }
+/// A name or a message as a part of a URL. A URL parser changes names: it encodes what is not ASCII, drops tabs and
+/// spaces, and takes `?` and `#` for the ends of them.
+fn encoded(text: &str) -> String {
+    form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
-/// The text that [`url_of`] or [`ServerModules::refuse`] has encoded.
+/// The text that [`encoded`] has encoded.
 fn decoded(encoded: &str) -> String {
     form_urlencoded::parse(encoded.as_bytes()).next().map(|(text, _)| text.into_owned()).unwrap_or_default()
 }

@@ -17,6 +17,7 @@ mod platform;
 mod report;
 mod stack_traces;
 pub(crate) mod transpile;
+mod uncaught;
 
 pub(crate) use platform::V8_VERSION;
 #[cfg(all(feature = "process", target_os = "linux"))]

@@ -318,6 +318,14 @@ fn op_cx_refused() -> Result<(), JsErrorBox> {
     Err(JsErrorBox::type_error("this is not available to scripts"))
 }
 
+/// Replaces the op with which deno_core's JavaScript takes the unhandled rejections. That fills an array while it has
+/// borrowed their list: a setter on `Array.prototype` that rejects another promise made it panic. Without it the event
+/// loop passes them as arguments, right afterwards.
+#[op2]
+fn op_cx_no_rejections<'s>(scope: &mut v8::PinScope<'s, '_>) -> v8::Local<'s, v8::Value> {
+    v8::undefined(scope).into()
+}
+
 deno_core::extension!(
     cx,
     deps = [deno_webidl, deno_web],
@@ -336,6 +344,7 @@ deno_core::extension!(
         op_cx_details,
         op_cx_constructor_name,
         op_cx_refused,
+        op_cx_no_rejections,
         op_cx_temporal,
         op_cx_late,
     ],

@@ -8,6 +8,7 @@ use deno_core::{JsRuntime, OpDecl, RuntimeOptions, v8};
 use crate::engine::typescript::loader::ServerModules;
 use crate::engine::typescript::memory::{self, MemoryMeter};
 use crate::engine::typescript::ops;
+use crate::engine::typescript::uncaught;
 
 /// The startup snapshot that build.rs makes from `js/`.
 static SNAPSHOT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/snapshot.bin"));
@@ -30,8 +31,10 @@ pub(super) const ALLOWED_OPS: &[&str] = &[
     "op_cx_late",
     // the event loop's own JavaScript
     "op_run_microtasks",
+    // `op_cx_no_rejections` in its place
     "op_drain_pending_rejections",
     "op_event_loop_has_more_work",
+    "op_set_format_exception_callback",
     "op_immediate_check",
     "op_timer_schedule",
     "op_timer_track",
@@ -94,10 +97,13 @@ pub(super) fn restore(
 ) -> Result<JsRuntime, String> {
     let mut extensions = ops::extensions();
     if let Some(cx) = extensions.last_mut() {
-        let refused = cx.ops.iter().find(|op| op.name == "op_cx_refused").copied();
-        let refused = refused.ok_or("the op that refuses is missing")?;
-        cx.middleware_fn = Some(Box::new(move |op: OpDecl| {
-            if ALLOWED_OPS.contains(&op.name) { op } else { op.with_implementation_from(&refused) }
+        let own =
+            |name: &str| cx.ops.iter().find(|op| op.name == name).copied().ok_or("an op of cx is missing");
+        let (refused, no_rejections) = (own("op_cx_refused")?, own("op_cx_no_rejections")?);
+        cx.middleware_fn = Some(Box::new(move |op: OpDecl| match op.name {
+            "op_drain_pending_rejections" => op.with_implementation_from(&no_rejections),
+            name if ALLOWED_OPS.contains(&name) => op,
+            _ => op.with_implementation_from(&refused),
         }));
     }
     JsRuntime::try_new(RuntimeOptions {
@@ -129,6 +135,7 @@ pub(super) struct EntryPoints {
     pub(super) start: v8::Global<v8::Function>,
     pub(super) run: v8::Global<v8::Function>,
     pub(super) set_time_zone: v8::Global<v8::Function>,
+    pub(super) fail_run: v8::Global<v8::Function>,
 }
 
 /// Takes the bootstrap's functions, lets the bootstrap guard what V8 has added, and removes
@@ -142,6 +149,7 @@ pub(super) fn take_entry_points(runtime: &mut JsRuntime) -> Result<EntryPoints, 
     context.set_allow_generation_from_strings(false);
     let global = context.global(scope);
     let broken = || "the bootstrap is incomplete".to_owned();
+    let text_of_error = v8::Function::new(scope, uncaught::text_of_error).ok_or_else(broken)?;
     let key = |name: &str| v8::String::new(scope, name).map(v8::Local::<v8::Value>::from).ok_or_else(broken);
     let holder =
         global.get(scope, key("__cx")?).and_then(|holder| holder.to_object(scope)).ok_or_else(broken)?;
@@ -154,10 +162,11 @@ pub(super) fn take_entry_points(runtime: &mut JsRuntime) -> Result<EntryPoints, 
         start: function("start")?,
         run: function("run")?,
         set_time_zone: function("setTimeZone")?,
+        fail_run: function("failRun")?,
     };
     let restored = v8::Local::new(scope, function("restored")?);
     let undefined = v8::undefined(scope).into();
-    restored.call(scope, undefined, &[]).ok_or_else(broken)?;
+    restored.call(scope, undefined, &[text_of_error.into()]).ok_or_else(broken)?;
     for name in HIDDEN_GLOBALS {
         if global.delete(scope, key(name)?) != Some(true) {
             return Err(broken());

@@ -107,8 +107,7 @@ async fn v_747_failed_imports_are_errors_of_the_script() {
             found.push(error.stack.includes('script.ts:'));
         }
         const first = await import('mcp:mock');
-        await import('mcp:nope').catch(() => {});
-        return [found, first === await import('mcp:mock'), first.echo === first.default.echo]";
+        return [found, first.echo === (await import('mcp:mock')).echo, first.echo === first.default.echo]";
     assert_eq!(
         value(source).await,
         json!([["string", true, "string", true, "string", true, "string", true], true, true])
@@ -128,4 +127,162 @@ fn v_748_imports_that_follow_failed_imports() {
         assert_eq!(report["hostile"]["error"]["code"], "TIMEOUT", "{specifier}: {report:#}");
         assert_eq!(report["lost"], 0, "{specifier}: the thread has stopped: {report:#}");
     }
+}
+
+/// An import of a module that was evaluated in the same turn, by code of the script that another module runs, and an
+/// import as soon as it ends.
+#[test]
+fn v_740_imports_while_modules_are_evaluated() {
+    for specifier in ["node:fs", "mcp:mock"] {
+        let source = format!(
+            "let isArmed = true;
+             Object.defineProperty(globalThis, 'TypeError', {{
+                 configurable: true,
+                 get() {{
+                     if (isArmed) {{
+                         isArmed = false;
+                         import('{specifier}').then(() => {{ import('x').catch(() => {{}}) }});
+                     }}
+                     return Error;
+                 }},
+             }});
+             const first = import('{specifier}'), second = import('x').catch(() => {{}});
+             await first;
+             await second;
+             return isArmed"
+        );
+        survives(&source, "none", 400);
+    }
+}
+
+/// V8 prints what nothing listens to: the report of the canary would not be all of its stdout.
+#[test]
+fn v_739_uncaught_errors_that_v8_reports() {
+    let lines = "'\\n{}\\n'.repeat(4096)";
+    for source in [
+        format!(
+            "delete globalThis.queueMicrotask;
+             queueMicrotask(() => {{ throw {lines} }});
+             await new Promise(() => {{}})"
+        ),
+        format!(
+            "globalThis.registry = new FinalizationRegistry(() => {{ throw {lines} }});
+             (() => {{ for (let id = 0; id < 1_000; id++) registry.register({{ id }}, id) }})();
+             for (;;) {{
+                 globalThis.garbage = new Array(1e6).fill(1);
+                 await new Promise((done) => setTimeout(done, 1));
+             }}"
+        ),
+    ] {
+        survives(&source, "RUNTIME_ERROR", 400);
+    }
+}
+
+#[tokio::test]
+async fn v_739_an_uncaught_error_that_v8_reports_fails_its_run() {
+    let source = "
+        delete globalThis.queueMicrotask;
+        queueMicrotask(() => { throw new RangeError('a') });
+        await new Promise(() => {})";
+    assert_eq!(failure(source).await, (ErrorCode::RuntimeError, "a".to_owned()));
+}
+
+/// deno_core would have borrowed its list of rejections when the setter rejects another promise.
+#[test]
+fn v_741_a_rejection_while_rejections_are_reported() {
+    survives(
+        "let rejected = false;
+         setTimeout(() => {
+             Object.defineProperty(Array.prototype, '0', {
+                 configurable: true,
+                 set() { if (!rejected) { rejected = true; Promise.reject(1) } },
+             });
+             Promise.reject(2);
+         }, 1);
+         await new Promise((done) => setTimeout(done, 20));
+         return 1",
+        "none",
+        400,
+    );
+}
+
+/// To read an element of the list throws, in the op that makes a text of it.
+#[test]
+fn v_742_parameters_of_a_url_with_elements_that_throw() {
+    let hidden = "Object.defineProperty(Array.prototype, '0', {
+        configurable: true,
+        set() {},
+        get() { throw new Error('a') },
+    });";
+    for (source, code) in [
+        (format!("const made = new URLSearchParams('a=b'); {hidden} return made.toString()"), "none"),
+        (
+            format!("const made = new URL('http://a.b/?c=d'); {hidden} made.searchParams.append('e', 'f')"),
+            "none",
+        ),
+        (format!("{hidden} return new URLSearchParams({{ a: 'b' }}).toString()"), "RUNTIME_ERROR"),
+    ] {
+        survives(&source, code, 400);
+    }
+}
+
+/// What deno_core reads of the error with which its event loop ends, also that of a stopped run.
+#[test]
+fn v_743_what_the_event_loop_reads_of_errors() {
+    let endless = "Error.prototype[Symbol.for('errorAdditionalPropertyKeys')] = new Array(2 ** 32 - 1);";
+    let large = "
+        const text = 'x'.repeat(2 ** 20);
+        const leaf = () => Object.assign(new Error(text), { name: text, stack: text });
+        Error.prototype.cause = new AggregateError(Array.from({ length: 250 }, leaf));";
+    for before in [endless, large] {
+        for (source, code) in [
+            ("await 1; for (;;) {}", "TIMEOUT"),
+            ("setTimeout(() => { for (;;) {} }, 1); await new Promise(() => {})", "TIMEOUT"),
+            (
+                "for (let index = 0; index < 60_000; index++) Promise.reject(index);
+                 await new Promise(() => {})",
+                "RUNTIME_ERROR",
+            ),
+        ] {
+            survives(&format!("{before} {source}"), code, 400);
+        }
+    }
+}
+
+/// The list of timers is given to a setter of the script, and that of callbacks has elements of a getter.
+#[test]
+fn v_743_what_a_script_lets_the_event_loop_throw() {
+    let frozen = "
+        const keys = { [Symbol.for('errorAdditionalPropertyKeys')]: new Array(2 ** 32 - 1) };
+        const frozen = Object.freeze(Object.assign(new Error('a'), keys));";
+    for source in [
+        "let timers;
+         Object.defineProperty(Array.prototype, '2', {
+             configurable: true,
+             get() { return this.second },
+             set(value) { timers = this; this.second = value },
+         });
+         setTimeout(() => {}, 5);
+         setTimeout(() => {}, 7);
+         timers[1] = { get expiry() { throw frozen } };",
+        "setTimeout(() => {
+             Object.defineProperty(Array.prototype, '0', {
+                 configurable: true,
+                 get() { throw frozen },
+                 set() {},
+             });
+             Promise.reject(1);
+         }, 1);",
+    ] {
+        survives(&format!("{frozen} {source} await new Promise(() => {{}})"), "RUNTIME_ERROR", 400);
+    }
+}
+
+#[tokio::test]
+async fn v_743_too_many_rejections_are_an_error_that_says_so() {
+    let source = "
+        for (let index = 0; index < 60_000; index++) Promise.reject(index);
+        await new Promise(() => {})";
+    let expected = "too many promises were rejected at once that nothing handles";
+    assert_eq!(failure(source).await, (ErrorCode::RuntimeError, expected.to_owned()));
 }
