@@ -7,7 +7,6 @@ import { core, primordials } from "ext:core/mod.js";
 
 const {
   ArrayIsArray,
-  ArrayPrototypePush,
   ObjectDefineProperty,
   ObjectGetOwnPropertyDescriptor,
   ObjectGetOwnPropertySymbols,
@@ -216,7 +215,14 @@ export function boundedURLSearchParams(URLSearchParams) {
       // Shared strings count each time, because the op copies each of them.
       length += name.length + value.length + PAIR_OVERHEAD;
       check("the query", length, MAX_URL);
-      ArrayPrototypePush(checked, [name, value]);
+      // An own element: the op reads it, and where a getter of `Array.prototype` throws it ends the process.
+      ObjectDefineProperty(checked, index, {
+        __proto__: null,
+        value: [name, value],
+        writable: true,
+        enumerable: true,
+        configurable: true,
+      });
     }
     return copy;
   };
