@@ -47,8 +47,8 @@ const {
   ReflectApply,
   ReflectConstruct,
   RegExpPrototype,
+  RegExpPrototypeExec,
   RegExpPrototypeGetSource,
-  RegExpPrototypeTest,
   String,
   StringPrototype,
   StringPrototypeIncludes,
@@ -282,10 +282,15 @@ for (let index = 0; index < ESCAPES.length; index++) {
   }).method);
 }
 
+// `test` would call the `exec` of a script.
+function matches(expression, text) {
+  return RegExpPrototypeExec(expression, text) !== null;
+}
+
 const manyMarks = new RegExp(`\\p{M}{${MAX_MARKS + 1}}`, "u");
 
 export function checkMarks(name, text) {
-  if (text.length > MAX_MARKS && RegExpPrototypeTest(manyMarks, text)) {
+  if (text.length > MAX_MARKS && matches(manyMarks, text)) {
     throw new RangeError(`${name} of more than ${MAX_MARKS} combining marks in a row`);
   }
 }
@@ -327,7 +332,7 @@ replace(StringPrototype, "normalize", (original) => ({
     let normal = "";
     for (let from = 0; from < text.length;) {
       let end = from + MAX_NATIVE_CHARACTERS;
-      while (end < text.length && !RegExpPrototypeTest(apart, text[end])) {
+      while (end < text.length && !matches(apart, text[end])) {
         end++;
       }
       const part = StringPrototypeSlice(text, from, end);
