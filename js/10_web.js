@@ -11,6 +11,7 @@ import {
 } from "ext:cx/05_bounds.js";
 import { readClock, readTimeOrigin } from "ext:cx/06_clock.js";
 import { defineBuiltIn } from "ext:cx/19_guarding.js";
+import { guardedPrimordials } from "ext:cx/24_lists.js";
 import { structuredClone } from "ext:cx/38_clone.js";
 
 const {
@@ -72,7 +73,7 @@ export function streams() {
 // deno_web's files receive this `core` when they are loaded; three of its functions and the clocks are replaced.
 core.ops.op_set_captured_bootstrap({
   __proto__: null,
-  primordials,
+  primordials: guardedPrimordials,
   internals: globalThis.__bootstrap.internals,
   core: {
     __proto__: core,
@@ -101,7 +102,7 @@ export const textStreams = {
 };
 const streamsBootstrap = {
   __proto__: null,
-  primordials,
+  primordials: guardedPrimordials,
   internals: { __proto__: null },
   core: {
     __proto__: core,

@@ -3,6 +3,8 @@
 // references to one string took four gigabytes. Here strings stay shared, and the clone is in the script's own heap.
 
 import { core, primordials } from "ext:core/mod.js";
+// Before files of deno_web are loaded.
+import "ext:cx/24_lists.js";
 import {
   KIND_ARRAY_BUFFER,
   KIND_BIGINT,
