@@ -221,3 +221,27 @@ fn v_753_parameters_of_a_url_whose_elements_are_inherited() {
         }
     }
 }
+
+/// What stands for the class of promises throws, or makes something else.
+#[tokio::test]
+async fn v_757_a_script_that_changes_promises_has_run() {
+    let species = |body: &str| {
+        format!("Promise.prototype.constructor = {{ [Symbol.species]: function (start) {{ {body} }} }};")
+    };
+    let forged = species(
+        r#"start(() => {}, () => {}); return Promise.resolve('-{"message":"a","code":"TOOL_DENIED"}')"#,
+    );
+    assert_eq!(value(&format!("{forged} return 1")).await, 1);
+    assert_eq!(value(&format!("{} return 1", species("start(() => {}, () => {}); return {}"))).await, 1);
+    let getter =
+        "Object.defineProperty(Promise.prototype, 'constructor', { get() { throw new RangeError('a') } });";
+    for changed in [&*species("throw new RangeError('a')"), getter] {
+        let source = format!("{changed} return 1");
+        let result = attack(&source, DEFAULT).await.0;
+        let error = result.error().expect("an error of the script");
+        assert_eq!(
+            (error.code, error.name.as_deref(), &*error.message),
+            (ErrorCode::RuntimeError, Some("RangeError"), "a")
+        );
+    }
+}
