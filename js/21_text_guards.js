@@ -31,7 +31,15 @@ import {
   toLength,
   toText,
 } from "ext:cx/19_text.js";
-import { execute, guardExpression, matchAllTexts, replaceMatches, splitAtMatches } from "ext:cx/19_expressions.js";
+import {
+  execute,
+  guardExpression,
+  matchAllTexts,
+  matchOneByOne,
+  replaceMatches,
+  setGuardedRegExp,
+  splitAtMatches,
+} from "ext:cx/19_expressions.js";
 
 export { boundedText, checkText, MAX_MARKS, toLength, toText } from "ext:cx/19_text.js";
 
@@ -186,9 +194,8 @@ guardExpression(
     StringPrototypeIncludes(flags, "g") ? matchAllTexts(expression, text, flags) : execute(expression, text),
 );
 guardExpression(SymbolReplace, "replace", replaceMatches);
-guardExpression(SymbolSplit, "split", splitAtMatches);
-// Returns one match at a time.
-guardExpression(SymbolMatchAll, "matchAll", undefined);
+guardExpression(SymbolSplit, "split", splitAtMatches, true);
+guardExpression(SymbolMatchAll, "matchAll", matchOneByOne, true);
 
 // The arguments of `RegExp`, after checking that V8 may parse the pattern.
 function checkPattern(args) {
@@ -254,6 +261,7 @@ const GuardedRegExp = new Proxy(RegExp, {
 });
 defineBuiltIn(globalThis, "RegExp", GuardedRegExp);
 defineBuiltIn(RegExpPrototype, "constructor", GuardedRegExp);
+setGuardedRegExp(GuardedRegExp);
 
 // `raw` is an array-like of any length.
 replace(String, "raw", (original) => ({

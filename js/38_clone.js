@@ -6,6 +6,7 @@ import { core, primordials } from "ext:core/mod.js";
 // Before files of deno_web are loaded.
 import "ext:cx/24_lists.js";
 import {
+  flagsOf,
   KIND_ARRAY_BUFFER,
   KIND_BIGINT,
   KIND_BOOLEAN,
@@ -60,7 +61,6 @@ const {
   ReferenceError,
   ReflectHas,
   RegExp,
-  RegExpPrototypeGetFlags,
   RegExpPrototypeGetSource,
   SafeMap,
   MapPrototypeGet,
@@ -274,7 +274,7 @@ function clone(value, memory) {
     case KIND_DATE:
       return memory.remember(value, new Date(DatePrototypeGetTime(value)));
     case KIND_REGEXP:
-      return memory.remember(value, new RegExp(RegExpPrototypeGetSource(value), RegExpPrototypeGetFlags(value)));
+      return memory.remember(value, new RegExp(RegExpPrototypeGetSource(value), flagsOf(value)));
     case KIND_NUMBER:
       return memory.remember(value, new Object(NumberPrototypeValueOf(value)));
     case KIND_STRING:
