@@ -126,7 +126,7 @@ fn v_265_one_host_call_copies_no_more_than_so_much() {
 
 /// A script can give a buffer another length, which V8 does not use.
 #[test]
-fn v_756_the_length_of_a_buffer_is_its_own() {
+fn v_265_the_length_of_a_buffer_is_its_own() {
     for buffer in ["new ArrayBuffer(6e7)", "new DataView(new ArrayBuffer(6e7))"] {
         let outcome = bounded(&format!(
             "const b = {buffer}; Object.defineProperty(b, 'byteLength', {{ value: 1 }});

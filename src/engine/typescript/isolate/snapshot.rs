@@ -86,6 +86,11 @@ pub(super) const ALLOWED_OPS: &[&str] = &[
     "op_url_stringify_search_params",
 ];
 
+/// The allowed op that does nothing here. It would make a list of the promises that were rejected, while it holds what the
+/// next rejection needs: if a setter that a script has defined on `Array.prototype` rejected a promise then, the panic in a
+/// native callback would end the process. deno_core's event loop passes them on without it.
+const WITHOUT_ANSWER: &str = "op_drain_pending_rejections";
+
 /// Restores the snapshot. All of deno_core is still reachable from the global object.
 pub(super) fn restore(
     meter: &Arc<MemoryMeter>,
@@ -96,8 +101,15 @@ pub(super) fn restore(
     if let Some(cx) = extensions.last_mut() {
         let refused = cx.ops.iter().find(|op| op.name == "op_cx_refused").copied();
         let refused = refused.ok_or("the op that refuses is missing")?;
+        let nothing = deno_core::op_void_sync();
         cx.middleware_fn = Some(Box::new(move |op: OpDecl| {
-            if ALLOWED_OPS.contains(&op.name) { op } else { op.with_implementation_from(&refused) }
+            if op.name == WITHOUT_ANSWER {
+                op.with_implementation_from(&nothing)
+            } else if ALLOWED_OPS.contains(&op.name) {
+                op
+            } else {
+                op.with_implementation_from(&refused)
+            }
         }));
     }
     JsRuntime::try_new(RuntimeOptions {

@@ -101,6 +101,33 @@ async fn v_747_failed_imports_are_errors_of_the_script() {
     );
 }
 
+/// deno_core made a list of the rejected promises while it held what the next rejection needs.
+#[test]
+fn v_756_a_promise_that_is_rejected_while_others_are_reported() {
+    survives(
+        "Object.defineProperty(Array.prototype, 0, { set() { Promise.reject(1) } });
+         setTimeout(() => { Promise.reject(2) }, 1);
+         setTimeout(() => {}, 2);
+         await new Promise((done) => setTimeout(done, 20))",
+        "none",
+        400,
+    );
+}
+
+#[tokio::test]
+async fn v_756_rejections_in_timers_are_reported() {
+    let source = "
+        setTimeout(() => { Promise.reject(new Error('a')) }, 1);
+        setTimeout(() => { Promise.reject(new Error('b')).catch(() => {}) }, 1);
+        await new Promise((done) => setTimeout(done, 20));
+        Promise.reject(new Error('c'));
+        await new Promise((done) => setTimeout(done, 20))";
+    let (result, _) = attack(source, DEFAULT).await;
+    let reports =
+        ["a", "c"].map(|name| format!("a promise that was not awaited was rejected: Error: {name}"));
+    assert_eq!(result.printed(), reports.join("\n"));
+}
+
 /// Each import fails at once and makes the script import again.
 #[test]
 fn v_748_imports_that_follow_failed_imports() {
