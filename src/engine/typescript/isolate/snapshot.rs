@@ -176,8 +176,14 @@ pub(super) fn take_entry_points(runtime: &mut JsRuntime) -> Result<EntryPoints, 
         }
     }
     scope.set_allow_wasm_code_generation_callback(refuse_wasm);
+    scope.add_message_listener(discard_message);
     Ok(entry_points)
 }
+
+/// Without a listener V8 prints to stdout what nothing catches, such as an error in a callback of a
+/// `FinalizationRegistry`: text of the script's, in the midst of what cx writes there.
+#[expect(unsafe_code, reason = "V8 takes the callback as a C function")]
+unsafe extern "C" fn discard_message(_message: v8::Local<v8::Message>, _error: v8::Local<v8::Value>) {}
 
 /// The global has been removed; this applies if a script finds another way to it.
 #[expect(unsafe_code, reason = "V8 takes the callback as a C function")]

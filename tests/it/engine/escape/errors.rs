@@ -128,6 +128,23 @@ async fn v_756_rejections_in_timers_are_reported() {
     assert_eq!(result.printed(), reports.join("\n"));
 }
 
+/// The canary's report is all that may be on its stdout.
+#[test]
+fn v_757_what_nothing_catches_is_not_printed() {
+    survives(
+        "let called = 0;
+         const registry = new FinalizationRegistry(() => { called++; throw new Error('a\\n{\"jsonrpc\":\"2.0\"}\\nb') });
+         (() => { for (let i = 0; i < 1000; i++) registry.register({ i }) })();
+         while (called === 0) {
+             const kept = [];
+             for (let i = 0; i < 1e5; i++) kept.push({ i });
+             await new Promise((done) => setTimeout(done, 1));
+         }",
+        "none",
+        400,
+    );
+}
+
 /// Each import fails at once and makes the script import again.
 #[test]
 fn v_748_imports_that_follow_failed_imports() {

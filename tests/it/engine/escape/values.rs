@@ -224,7 +224,7 @@ fn v_753_parameters_of_a_url_whose_elements_are_inherited() {
 
 /// What stands for the class of promises throws, or makes something else.
 #[tokio::test]
-async fn v_757_a_script_that_changes_promises_has_run() {
+async fn a_script_that_changes_the_class_of_promises_ends_as_without_that() {
     let species = |body: &str| {
         format!("Promise.prototype.constructor = {{ [Symbol.species]: function (start) {{ {body} }} }};")
     };
