@@ -20,10 +20,12 @@ const {
   MathMin,
   MathTrunc,
   NumberIsNaN,
+  ObjectFreeze,
   ObjectKeys,
   RangeError,
   ReflectApply,
   SafeSet,
+  SafeWeakMap,
   SetPrototypeAdd,
   SetPrototypeDelete,
   SetPrototypeGetSize,
@@ -36,6 +38,8 @@ const {
   TypedArrayPrototypeGetSymbolToStringTag,
   TypeError,
   Uint8Array,
+  WeakMapPrototypeGet,
+  WeakMapPrototypeSet,
 } = primordials;
 
 // An error thrown by an event listener cannot be caught, as in a timer. deno_web describes such an error with an op
@@ -70,18 +74,21 @@ export function streams() {
   return loaded;
 }
 
-// deno_web's files receive this `core` when they are loaded; three of its functions and the clocks are replaced.
+// deno_web's files receive this `core` when they are loaded; some of its functions and the clocks are replaced.
 core.ops.op_set_captured_bootstrap({
   __proto__: null,
   primordials: guardedPrimordials,
   internals: globalThis.__bootstrap.internals,
   core: {
     __proto__: core,
+    cancelTimer: (timer) => cancelTimer(timer),
     createSystemTimer: (callback, delay, isRefed) => createSystemTimer(callback, delay, isRefed),
     destructureError: () => noDescription,
     loadExtScript: (name) => name === STREAMS ? streams() : core.loadExtScript(name),
     ops: { __proto__: core.ops, op_now: readClock, op_time_origin: readTimeOrigin },
+    refTimer: (handle) => onSystemTimer(handle, clockwork.refTimer),
     reportUnhandledException: (error) => reportError(error),
+    unrefTimer: (handle) => onSystemTimer(handle, clockwork.unrefTimer),
   },
 });
 
@@ -151,7 +158,10 @@ let clockwork = {
   setTimeout: timers.setTimeout,
   setInterval: timers.setInterval,
   clearTimeout: timers.clearTimeout,
+  cancelTimer: core.cancelTimer,
   createSystemTimer: core.createSystemTimer,
+  refTimer: core.refTimer,
+  unrefTimer: core.unrefTimer,
 };
 
 export function setClockwork(other) {
@@ -172,15 +182,38 @@ function milliseconds(delay) {
   return NumberIsNaN(number) ? 0 : MathTrunc(MathMin(MathMax(number, 0), MAX_DELAY));
 }
 
-// `AbortSignal.timeout` makes its timers here. They cannot be cleared.
+// The timers of signals by what the signals have of them. A script can find that under a symbol; what is on a timer is
+// read by deno_core's event loop, where no code of a script may run.
+const systemTimers = new SafeWeakMap();
+
+function onSystemTimer(handle, act) {
+  const timer = WeakMapPrototypeGet(systemTimers, handle);
+  if (timer !== undefined) {
+    act(timer);
+  }
+}
+
+// deno_web's timers call this, too, with a timer of their own.
+function cancelTimer(timer) {
+  const systemTimer = WeakMapPrototypeGet(systemTimers, timer);
+  if (systemTimer === undefined) {
+    core.cancelTimer(timer);
+  } else {
+    clockwork.cancelTimer(systemTimer);
+  }
+}
+
+// `AbortSignal.timeout` makes its timers here. Scripts cannot clear them.
 function createSystemTimer(callback, delay, isRefed) {
   checkTimer("AbortSignal.timeout", callback);
-  const id = ReflectApply(clockwork.createSystemTimer, core, [() => {
-    SetPrototypeDelete(liveTimers, id);
+  const timer = ReflectApply(clockwork.createSystemTimer, core, [() => {
+    SetPrototypeDelete(liveTimers, timer);
     callback();
   }, milliseconds(delay), isRefed]);
-  SetPrototypeAdd(liveTimers, id);
-  return id;
+  SetPrototypeAdd(liveTimers, timer);
+  const handle = ObjectFreeze({ __proto__: null });
+  WeakMapPrototypeSet(systemTimers, handle, timer);
+  return handle;
 }
 
 function setTimeout(callback, delay = 0, ...args) {

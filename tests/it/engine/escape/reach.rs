@@ -313,3 +313,19 @@ async fn je_079_name_that_changes() {
         try { return await callMCPTool(name as any) } catch (e) { return [e.name, n] }";
     assert_eq!(value(source).await, json!(["TypeError", 0]));
 }
+
+/// deno_core's event loop reads its timers, and copies what is thrown there, whatever its length.
+#[tokio::test]
+async fn v_745_a_signal_has_nothing_of_its_timer() {
+    let source = "
+        const signal = AbortSignal.timeout(1e6);
+        const found = [];
+        for (const key of Object.getOwnPropertySymbols(signal)) {
+            const value = signal[key];
+            if (typeof value === 'object' && value !== null) {
+                found.push([Reflect.ownKeys(value).length, Object.getPrototypeOf(value), Object.isFrozen(value)]);
+            }
+        }
+        return found";
+    assert_eq!(value(source).await, json!([[0, null, true]]));
+}
