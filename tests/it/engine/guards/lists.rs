@@ -45,6 +45,10 @@ async fn v_755_functions_on_lists_do_what_they_did() {
                 performance.getEntriesByName('m').length, [...p.keys()]]";
     let expected = json!(["a=2&a=3", true, "3", 1, ["once", 1, 1], 1, ["a", "a"]]);
     assert_eq!(value(source).await, expected);
+    let result =
+        crate::support::run("console.log('%j', [1]); console.log('%j', new Uint8Array(2 ** 21))").await;
+    let printed = result.printed();
+    assert!(printed.starts_with("[1]\nUint8Array(2097152) ["), "{printed}");
 }
 
 /// `test` asks the `exec` of the script.
