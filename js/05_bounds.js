@@ -6,7 +6,9 @@
 import { core, primordials } from "ext:core/mod.js";
 
 const {
+  ArrayBufferPrototypeGetByteLength,
   ArrayIsArray,
+  DataViewPrototypeGetByteLength,
   ObjectDefineProperty,
   ObjectGetOwnPropertyDescriptor,
   ObjectGetOwnPropertySymbols,
@@ -112,15 +114,23 @@ export function boundTextEncoder(TextEncoder) {
   replaceValue(TextEncoder.prototype, "encodeInto", bounded.encodeInto);
 }
 
+// The bytes of a buffer or a view as V8 counts them, because a script can define another `byteLength`; 0 for anything
+// else, which deno_web refuses.
+function byteLengthOf(input) {
+  if (TypedArrayPrototypeGetSymbolToStringTag(input) !== undefined) {
+    return TypedArrayPrototypeGetByteLength(input);
+  }
+  if (core.isDataView(input)) {
+    return DataViewPrototypeGetByteLength(input);
+  }
+  return core.isArrayBuffer(input) ? ArrayBufferPrototypeGetByteLength(input) : 0;
+}
+
 export function boundedTextDecoder(TextDecoder) {
   const { decode } = TextDecoder.prototype;
   const bounded = {
     decode(...args) {
-      const input = args[0];
-      const length = TypedArrayPrototypeGetSymbolToStringTag(input) === undefined
-        ? input?.byteLength
-        : TypedArrayPrototypeGetByteLength(input);
-      check("the buffer", length, MAX_CONVERTED);
+      check("the buffer", byteLengthOf(args[0]), MAX_CONVERTED);
       return ReflectApply(decode, this, args);
     },
   };
@@ -215,6 +225,7 @@ export function boundedURLSearchParams(URLSearchParams) {
       // Shared strings count each time, because the op copies each of them.
       length += name.length + value.length + PAIR_OVERHEAD;
       check("the query", length, MAX_URL);
+      // An own element: the op reads it, and where a getter of `Array.prototype` throws it ends the process.
       ObjectDefineProperty(checked, index, {
         __proto__: null,
         value: [name, value],

@@ -11,18 +11,27 @@ import {
 } from "ext:cx/05_bounds.js";
 import { readClock, readTimeOrigin } from "ext:cx/06_clock.js";
 import { defineBuiltIn } from "ext:cx/19_guarding.js";
+import { guardedPrimordials } from "ext:cx/24_lists.js";
 import { structuredClone } from "ext:cx/38_clone.js";
 
 const {
+  ArrayPrototype,
   Error,
   MathMax,
   MathMin,
   MathTrunc,
   NumberIsNaN,
+  ObjectFreeze,
+  ObjectGetOwnPropertyDescriptor,
+  ObjectGetPrototypeOf,
+  ObjectHasOwn,
   ObjectKeys,
+  ObjectPrototype,
   RangeError,
   ReflectApply,
+  ReflectOwnKeys,
   SafeSet,
+  SafeWeakMap,
   SetPrototypeAdd,
   SetPrototypeDelete,
   SetPrototypeGetSize,
@@ -35,6 +44,8 @@ const {
   TypedArrayPrototypeGetSymbolToStringTag,
   TypeError,
   Uint8Array,
+  WeakMapPrototypeGet,
+  WeakMapPrototypeSet,
 } = primordials;
 
 // An error thrown by an event listener cannot be caught, as in a timer. deno_web describes such an error with an op
@@ -69,18 +80,21 @@ export function streams() {
   return loaded;
 }
 
-// deno_web's files receive this `core` when they are loaded; three of its functions and the clocks are replaced.
+// deno_web's files receive this `core` when they are loaded; some of its functions and the clocks are replaced.
 core.ops.op_set_captured_bootstrap({
   __proto__: null,
-  primordials,
+  primordials: guardedPrimordials,
   internals: globalThis.__bootstrap.internals,
   core: {
     __proto__: core,
+    cancelTimer: (timer) => cancelTimer(timer),
     createSystemTimer: (callback, delay, isRefed) => createSystemTimer(callback, delay, isRefed),
     destructureError: () => noDescription,
     loadExtScript: (name) => name === STREAMS ? streams() : core.loadExtScript(name),
     ops: { __proto__: core.ops, op_now: readClock, op_time_origin: readTimeOrigin },
+    refTimer: (handle) => onSystemTimer(handle, clockwork.refTimer),
     reportUnhandledException: (error) => reportError(error),
+    unrefTimer: (handle) => onSystemTimer(handle, clockwork.unrefTimer),
   },
 });
 
@@ -101,7 +115,7 @@ export const textStreams = {
 };
 const streamsBootstrap = {
   __proto__: null,
-  primordials,
+  primordials: guardedPrimordials,
   internals: { __proto__: null },
   core: {
     __proto__: core,
@@ -150,19 +164,48 @@ let clockwork = {
   setTimeout: timers.setTimeout,
   setInterval: timers.setInterval,
   clearTimeout: timers.clearTimeout,
+  cancelTimer: core.cancelTimer,
   createSystemTimer: core.createSystemTimer,
+  refTimer: core.refTimer,
+  unrefTimer: core.unrefTimer,
 };
 
 export function setClockwork(other) {
   clockwork = other;
 }
 
+// Properties that deno_core sets on its lists of timers.
+const OF_LISTS = ["_idleNext", "_idlePrev", "expiry", "id", "msecs", "priorityQueuePosition"];
+
+function hasElements(object) {
+  // Indices come first.
+  const key = ReflectOwnKeys(object)[0];
+  return typeof key === "string" && key >= "0" && key < ":";
+}
+
+// Whether a property of the script's could get hold of a list of timers, or stand for one. deno_core's event loop reads
+// them, and copies an error that is thrown there, with all of its causes, however long their messages are.
+function mayReachLists() {
+  for (let index = 0; index < OF_LISTS.length; index++) {
+    const descriptor = ObjectGetOwnPropertyDescriptor(ObjectPrototype, OF_LISTS[index]);
+    if (descriptor !== undefined && !ObjectHasOwn(descriptor, "value")) {
+      return true;
+    }
+  }
+  return ObjectGetPrototypeOf(ArrayPrototype) !== ObjectPrototype || hasElements(ArrayPrototype) ||
+    hasElements(ObjectPrototype);
+}
+
+// Called after everything of the script's that runs before there is a timer.
 function checkTimer(name, callback) {
   if (typeof callback !== "function") {
     throw new TypeError(`${name} takes a function: ${typeof callback}`);
   }
   if (SetPrototypeGetSize(liveTimers) >= MAX_TIMERS) {
     throw new RangeError(`a script may have ${MAX_TIMERS} timers at once`);
+  }
+  if (mayReachLists()) {
+    throw new TypeError(`${name}: the lists of timers would inherit a property of Array.prototype or Object.prototype`);
   }
 }
 
@@ -171,33 +214,56 @@ function milliseconds(delay) {
   return NumberIsNaN(number) ? 0 : MathTrunc(MathMin(MathMax(number, 0), MAX_DELAY));
 }
 
-// `AbortSignal.timeout` makes its timers here. They cannot be cleared.
+// The timers of signals by what the signals have of them. A script can find that under a symbol; what is on a timer is
+// read by deno_core's event loop, where no code of a script may run.
+const systemTimers = new SafeWeakMap();
+
+function onSystemTimer(handle, act) {
+  const timer = WeakMapPrototypeGet(systemTimers, handle);
+  if (timer !== undefined) {
+    act(timer);
+  }
+}
+
+// deno_web's timers call this, too, with a timer of their own.
+function cancelTimer(timer) {
+  const systemTimer = WeakMapPrototypeGet(systemTimers, timer);
+  if (systemTimer === undefined) {
+    core.cancelTimer(timer);
+  } else {
+    clockwork.cancelTimer(systemTimer);
+  }
+}
+
+// `AbortSignal.timeout` makes its timers here. Scripts cannot clear them.
 function createSystemTimer(callback, delay, isRefed) {
+  const wait = milliseconds(delay);
   checkTimer("AbortSignal.timeout", callback);
-  const id = ReflectApply(clockwork.createSystemTimer, core, [() => {
-    SetPrototypeDelete(liveTimers, id);
+  const timer = ReflectApply(clockwork.createSystemTimer, core, [() => {
+    SetPrototypeDelete(liveTimers, timer);
     callback();
-  }, milliseconds(delay), isRefed]);
-  SetPrototypeAdd(liveTimers, id);
-  return id;
+  }, wait, isRefed]);
+  SetPrototypeAdd(liveTimers, timer);
+  const handle = ObjectFreeze({ __proto__: null });
+  WeakMapPrototypeSet(systemTimers, handle, timer);
+  return handle;
 }
 
 function setTimeout(callback, delay = 0, ...args) {
+  const wait = milliseconds(delay);
   checkTimer("setTimeout", callback);
   const id = ReflectApply(clockwork.setTimeout, undefined, [() => {
     SetPrototypeDelete(liveTimers, id);
     ReflectApply(callback, undefined, args);
-  }, milliseconds(delay)]);
+  }, wait]);
   SetPrototypeAdd(liveTimers, id);
   return id;
 }
 
 function setInterval(callback, delay = 0, ...args) {
+  const wait = milliseconds(delay);
   checkTimer("setInterval", callback);
-  const id = ReflectApply(clockwork.setInterval, undefined, [
-    () => ReflectApply(callback, undefined, args),
-    milliseconds(delay),
-  ]);
+  const id = ReflectApply(clockwork.setInterval, undefined, [() => ReflectApply(callback, undefined, args), wait]);
   SetPrototypeAdd(liveTimers, id);
   return id;
 }

@@ -13,6 +13,7 @@ const {
   ReflectApply,
   ReflectConstruct,
   ReflectOwnKeys,
+  RegExp,
   RegExpPrototype,
   RegExpPrototypeExec,
   StringPrototypeCharCodeAt,
@@ -27,6 +28,27 @@ const originalExec = RegExpPrototype.exec;
 
 const flagsGetter = ObjectGetOwnPropertyDescriptor(RegExpPrototype, "flags").get;
 const globalGetter = ObjectGetOwnPropertyDescriptor(RegExpPrototype, "global").get;
+const speciesGetter = ObjectGetOwnPropertyDescriptor(RegExp, SymbolSpecies).get;
+
+// The `RegExp` that checks its patterns.
+let GuardedRegExp;
+
+export function setGuardedRegExp(constructor) {
+  GuardedRegExp = constructor;
+}
+
+// Whether V8 uses the guarded `RegExp` to make another expression of one without own properties. Where a script has
+// removed that, V8 takes its own, with flags that the script may have changed.
+function constructsGuarded() {
+  return ObjectGetOwnPropertyDescriptor(RegExpPrototype, "constructor")?.value === GuardedRegExp &&
+    ObjectGetOwnPropertyDescriptor(RegExp, SymbolSpecies)?.get === speciesGetter;
+}
+
+// As SpeciesConstructor.
+function speciesOf(expression) {
+  const constructor = expression.constructor;
+  return constructor === undefined ? GuardedRegExp : constructor[SymbolSpecies] ?? GuardedRegExp;
+}
 
 // Whether V8's loops over this expression's matches advance and end: the expression has no own properties, and the text
 // is not long. If `exec` or the flag `g` is the guest's, V8 can match forever without calling the guest.
@@ -199,9 +221,7 @@ export function replaceMatches(expression, text, replacement, flags) {
 // As RegExp.prototype[Symbol.split], step by step.
 export function splitAtMatches(expression, text, limit, flags) {
   const sticky = StringPrototypeIncludes(flags, "y") ? flags : `${flags}y`;
-  let constructor = expression.constructor;
-  constructor = constructor === undefined ? RegExp : constructor[SymbolSpecies] ?? RegExp;
-  const splitter = ReflectConstruct(constructor, [expression, sticky]);
+  const splitter = ReflectConstruct(speciesOf(expression), [expression, sticky]);
   const most = limit === undefined ? 2 ** 32 - 1 : limit >>> 0;
   const parts = [];
   if (most === 0) {
@@ -239,7 +259,21 @@ export function splitAtMatches(expression, text, limit, flags) {
   return parts;
 }
 
-export function guardExpression(symbol, name, steps) {
+// As RegExp.prototype[Symbol.matchAll], whose iterator gives one match at a time. V8 gets the expression that it would
+// make.
+export function matchOneByOne(expression, text, _, flags, original) {
+  const matcher = ReflectConstruct(speciesOf(expression), [expression, flags]);
+  const constructor = {
+    __proto__: null,
+    [SymbolSpecies]: function () {
+      return matcher;
+    },
+  };
+  const standIn = { __proto__: null, constructor, flags, lastIndex: expression.lastIndex };
+  return ReflectApply(original, standIn, [text]);
+}
+
+export function guardExpression(symbol, name, steps, constructs = false) {
   replace(RegExpPrototype, symbol, (original) => ({
     method(...args) {
       if (!isObject(this)) {
@@ -248,10 +282,10 @@ export function guardExpression(symbol, name, steps) {
       const text = toText(args[0]);
       args[0] = text;
       checkText(name, text, MAX_CHARACTERS);
-      if (steps === undefined || matchesQuickly(this, text)) {
+      if (matchesQuickly(this, text) && (!constructs || constructsGuarded())) {
         return ReflectApply(original, this, args);
       }
-      return steps(this, text, args[1], toText(this.flags));
+      return steps(this, text, args[1], toText(this.flags), original);
     },
   }).method);
 }

@@ -31,7 +31,15 @@ import {
   toLength,
   toText,
 } from "ext:cx/19_text.js";
-import { execute, guardExpression, matchAllTexts, replaceMatches, splitAtMatches } from "ext:cx/19_expressions.js";
+import {
+  execute,
+  guardExpression,
+  matchAllTexts,
+  matchOneByOne,
+  replaceMatches,
+  setGuardedRegExp,
+  splitAtMatches,
+} from "ext:cx/19_expressions.js";
 
 export { boundedText, checkText, MAX_MARKS, toLength, toText } from "ext:cx/19_text.js";
 
@@ -47,8 +55,8 @@ const {
   ReflectApply,
   ReflectConstruct,
   RegExpPrototype,
+  RegExpPrototypeExec,
   RegExpPrototypeGetSource,
-  RegExpPrototypeTest,
   String,
   StringPrototype,
   StringPrototypeIncludes,
@@ -186,9 +194,8 @@ guardExpression(
     StringPrototypeIncludes(flags, "g") ? matchAllTexts(expression, text, flags) : execute(expression, text),
 );
 guardExpression(SymbolReplace, "replace", replaceMatches);
-guardExpression(SymbolSplit, "split", splitAtMatches);
-// Returns one match at a time.
-guardExpression(SymbolMatchAll, "matchAll", undefined);
+guardExpression(SymbolSplit, "split", splitAtMatches, true);
+guardExpression(SymbolMatchAll, "matchAll", matchOneByOne, true);
 
 // The arguments of `RegExp`, after checking that V8 may parse the pattern.
 function checkPattern(args) {
@@ -254,6 +261,7 @@ const GuardedRegExp = new Proxy(RegExp, {
 });
 defineBuiltIn(globalThis, "RegExp", GuardedRegExp);
 defineBuiltIn(RegExpPrototype, "constructor", GuardedRegExp);
+setGuardedRegExp(GuardedRegExp);
 
 // `raw` is an array-like of any length.
 replace(String, "raw", (original) => ({
@@ -282,10 +290,15 @@ for (let index = 0; index < ESCAPES.length; index++) {
   }).method);
 }
 
+// `test` would call the `exec` of a script.
+function matches(expression, text) {
+  return RegExpPrototypeExec(expression, text) !== null;
+}
+
 const manyMarks = new RegExp(`\\p{M}{${MAX_MARKS + 1}}`, "u");
 
 export function checkMarks(name, text) {
-  if (text.length > MAX_MARKS && RegExpPrototypeTest(manyMarks, text)) {
+  if (text.length > MAX_MARKS && matches(manyMarks, text)) {
     throw new RangeError(`${name} of more than ${MAX_MARKS} combining marks in a row`);
   }
 }
@@ -327,7 +340,7 @@ replace(StringPrototype, "normalize", (original) => ({
     let normal = "";
     for (let from = 0; from < text.length;) {
       let end = from + MAX_NATIVE_CHARACTERS;
-      while (end < text.length && !RegExpPrototypeTest(apart, text[end])) {
+      while (end < text.length && !matches(apart, text[end])) {
         end++;
       }
       const part = StringPrototypeSlice(text, from, end);

@@ -4,6 +4,7 @@
 import { core, primordials } from "ext:core/mod.js";
 // Makes the classes of the web, some of which JSON does not have.
 import "ext:cx/10_web.js";
+import { guardedPrimordials } from "ext:cx/24_lists.js";
 
 const {
   ArrayBufferIsView,
@@ -335,7 +336,7 @@ export function toArguments(value) {
 
 // The text that the guest's own `JSON.stringify` gives: functions and symbols are left out.
 export function toLooseJson(what, value) {
-  return bounded(what, JSONStringify(value), MAX_CHARACTERS);
+  return bounded(what, guardedPrimordials.JSONStringify(value), MAX_CHARACTERS);
 }
 
 function bounded(what, text, maxCharacters) {

@@ -12,6 +12,14 @@ const {
   ReflectApply,
   ReflectGetOwnPropertyDescriptor,
   ReflectGetPrototypeOf,
+  RegExpPrototypeGetDotAll,
+  RegExpPrototypeGetGlobal,
+  RegExpPrototypeGetHasIndices,
+  RegExpPrototypeGetIgnoreCase,
+  RegExpPrototypeGetMultiline,
+  RegExpPrototypeGetSticky,
+  RegExpPrototypeGetUnicode,
+  RegExpPrototypeGetUnicodeSets,
   StringPrototypeCharCodeAt,
   StringPrototypeIndexOf,
   StringPrototypeStartsWith,
@@ -106,6 +114,14 @@ export function read(value, key, runs = false) {
 export function ownValue(object, key) {
   const descriptor = ReflectGetOwnPropertyDescriptor(object, key);
   return descriptor !== undefined && ObjectHasOwn(descriptor, "value") ? descriptor.value : undefined;
+}
+
+// The flags of a regular expression. The getter of `flags` would read properties, which may be the script's.
+export function flagsOf(expression) {
+  return (RegExpPrototypeGetHasIndices(expression) ? "d" : "") + (RegExpPrototypeGetGlobal(expression) ? "g" : "") +
+    (RegExpPrototypeGetIgnoreCase(expression) ? "i" : "") + (RegExpPrototypeGetMultiline(expression) ? "m" : "") +
+    (RegExpPrototypeGetDotAll(expression) ? "s" : "") + (RegExpPrototypeGetUnicode(expression) ? "u" : "") +
+    (RegExpPrototypeGetUnicodeSets(expression) ? "v" : "") + (RegExpPrototypeGetSticky(expression) ? "y" : "");
 }
 
 export function isError(value, kind) {

@@ -3,6 +3,7 @@
 import { primordials } from "ext:core/mod.js";
 import { clip, MAX_NAME, nameOf } from "ext:cx/31_text.js";
 import {
+  flagsOf,
   isClassSource,
   KIND_ASYNC_FUNCTION,
   KIND_ASYNC_GENERATOR_FUNCTION,
@@ -28,15 +29,7 @@ const {
   NumberPrototypeValueOf,
   ObjectHasOwn,
   ReflectGetPrototypeOf,
-  RegExpPrototypeGetDotAll,
-  RegExpPrototypeGetGlobal,
-  RegExpPrototypeGetHasIndices,
-  RegExpPrototypeGetIgnoreCase,
-  RegExpPrototypeGetMultiline,
   RegExpPrototypeGetSource,
-  RegExpPrototypeGetSticky,
-  RegExpPrototypeGetUnicode,
-  RegExpPrototypeGetUnicodeSets,
   StringPrototypeValueOf,
   SymbolPrototypeValueOf,
 } = primordials;
@@ -47,11 +40,7 @@ export function prefixUnless(expected, constructor, tag) {
 }
 
 export function regExpText(value) {
-  return `/${clip(RegExpPrototypeGetSource(value), MAX_NAME)}/` + (RegExpPrototypeGetHasIndices(value) ? "d" : "") +
-    (RegExpPrototypeGetGlobal(value) ? "g" : "") + (RegExpPrototypeGetIgnoreCase(value) ? "i" : "") +
-    (RegExpPrototypeGetMultiline(value) ? "m" : "") + (RegExpPrototypeGetDotAll(value) ? "s" : "") +
-    (RegExpPrototypeGetUnicode(value) ? "u" : "") + (RegExpPrototypeGetUnicodeSets(value) ? "v" : "") +
-    (RegExpPrototypeGetSticky(value) ? "y" : "");
+  return `/${clip(RegExpPrototypeGetSource(value), MAX_NAME)}/${flagsOf(value)}`;
 }
 
 export function dateText(value) {

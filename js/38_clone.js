@@ -3,7 +3,10 @@
 // references to one string took four gigabytes. Here strings stay shared, and the clone is in the script's own heap.
 
 import { core, primordials } from "ext:core/mod.js";
+// Before files of deno_web are loaded.
+import "ext:cx/24_lists.js";
 import {
+  flagsOf,
   KIND_ARRAY_BUFFER,
   KIND_BIGINT,
   KIND_BOOLEAN,
@@ -58,7 +61,6 @@ const {
   ReferenceError,
   ReflectHas,
   RegExp,
-  RegExpPrototypeGetFlags,
   RegExpPrototypeGetSource,
   SafeMap,
   MapPrototypeGet,
@@ -272,7 +274,7 @@ function clone(value, memory) {
     case KIND_DATE:
       return memory.remember(value, new Date(DatePrototypeGetTime(value)));
     case KIND_REGEXP:
-      return memory.remember(value, new RegExp(RegExpPrototypeGetSource(value), RegExpPrototypeGetFlags(value)));
+      return memory.remember(value, new RegExp(RegExpPrototypeGetSource(value), flagsOf(value)));
     case KIND_NUMBER:
       return memory.remember(value, new Object(NumberPrototypeValueOf(value)));
     case KIND_STRING:

@@ -3,6 +3,7 @@
 import { primordials } from "ext:core/mod.js";
 import { defineBuiltIn } from "ext:cx/20_guards.js";
 import { checkKeys } from "ext:cx/21_text_guards.js";
+import { guardedPrimordials } from "ext:cx/24_lists.js";
 import { McpToolError } from "ext:cx/40_errors.js";
 import { remember } from "ext:cx/42_answers.js";
 import { abortable, isSignal } from "ext:cx/44_signals.js";
@@ -11,7 +12,6 @@ import { append, call_tool, call_tools, shown } from "ext:cx/48_blocking.js";
 
 const {
   ArrayIsArray,
-  ArrayPrototypeJoin,
   MapPrototypeGet,
   MapPrototypeSet,
   NumberIsFinite,
@@ -32,6 +32,7 @@ const {
   WeakMapPrototypeGet,
   WeakMapPrototypeSet,
 } = primordials;
+const { ArrayPrototypeJoin } = guardedPrimordials;
 
 // --- options of a call -----------------------------------------------------------------------
 

@@ -1,9 +1,10 @@
 // Gives a script that may reach a host its `fetch`. The code is in js/network/fetch.js and not in the snapshot, because it
 // would make each isolate slower, and most runs have no network: the host compiles it when such a run starts.
 
-import { core, primordials } from "ext:core/mod.js";
+import { core } from "ext:core/mod.js";
 import { abort, late, loadedStreams, streams, textStreams } from "ext:cx/10_web.js";
 import { defineBuiltIn } from "ext:cx/20_guards.js";
+import { guardedPrimordials } from "ext:cx/24_lists.js";
 import { coded, McpToolError } from "ext:cx/40_errors.js";
 import { abortable, isSignal } from "ext:cx/44_signals.js";
 import { query } from "ext:cx/50_tools.js";
@@ -21,7 +22,7 @@ const parts = {
   isSignal,
   loadedStreams,
   McpToolError,
-  primordials,
+  primordials: guardedPrimordials,
   query,
   streams,
   textStreams,

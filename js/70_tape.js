@@ -112,18 +112,29 @@ function arm(id, callback, delay, isRepeating, isRefed) {
   return id;
 }
 
+function onRunning(id, act) {
+  const fired = MapPrototypeGet(running, id);
+  if (fired !== undefined) {
+    act(fired);
+  }
+}
+
+function clear(id) {
+  onRunning(id, (fired) => {
+    MapPrototypeDelete(running, id);
+    // It must not keep a script that waits for nothing else.
+    core.unrefOpPromise(fired);
+  });
+}
+
 const clockwork = {
   __proto__: null,
   setTimeout: (callback, delay) => arm(++lastTimer, callback, delay, false, true),
   setInterval: (callback, delay) => arm(++lastTimer, callback, delay, true, true),
-  clearTimeout(id) {
-    const fired = MapPrototypeGet(running, id);
-    if (fired !== undefined) {
-      MapPrototypeDelete(running, id);
-      // It must not keep a script that waits for nothing else.
-      core.unrefOpPromise(fired);
-    }
-  },
+  clearTimeout: clear,
+  cancelTimer: clear,
+  refTimer: (id) => onRunning(id, core.refOpPromise),
+  unrefTimer: (id) => onRunning(id, core.unrefOpPromise),
   createSystemTimer: (callback, delay, isRefed) => arm(++lastTimer, callback, delay, false, isRefed),
 };
 

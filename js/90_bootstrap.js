@@ -114,7 +114,24 @@ function run(main) {
     settle = resolve;
   });
   finish = settle;
-  PromisePrototypeThen(PromisePrototypeThen(main(), outcome), settle, (error) => settle("-" + describe(error)));
+  const fail = (error) => settle("-" + describe(error));
+  const succeed = (value) => {
+    let text;
+    try {
+      text = outcome(value);
+    } catch (error) {
+      fail(error);
+      return;
+    }
+    settle(text);
+  };
+  const ended = main();
+  try {
+    // The promise that this makes is of a class that the script may have chosen: nothing waits for it.
+    PromisePrototypeThen(ended, succeed, fail);
+  } catch (error) {
+    fail(error);
+  }
   return settled;
 }
 

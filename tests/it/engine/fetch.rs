@@ -345,3 +345,22 @@ async fn a_hostile_host_costs_its_own_run_only() {
     assert_eq!(value(&honest.unwrap()), "hello");
     wait_until(|| host.open() == 0).await;
 }
+
+/// What the language's own functions refuse, those of the web refuse too.
+#[tokio::test]
+async fn v_755_bodies_and_options_have_the_bounds_of_the_language() {
+    let source = "const found = [];
+        const bytes = new Uint8Array(2 ** 21);
+        bytes[Symbol.iterator] = undefined;
+        for (const make of [
+            () => new Response('['.repeat(2 ** 21)).json(),
+            () => Response.json(bytes),
+            () => new Headers(bytes),
+            () => new Request('http://127.0.0.1/', bytes),
+        ]) {
+            try { await make(); found.push('nothing'); } catch (error) { found.push(error.name); }
+        }
+        return found";
+    let result = executor(&["127.0.0.1"]).run(Script::typescript(source)).await.unwrap();
+    assert_eq!(value(&result), json!(["RangeError", "RangeError", "RangeError", "RangeError"]));
+}

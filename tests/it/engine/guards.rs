@@ -2,6 +2,7 @@
 //! (`tests/it/slow/walk.rs`) looks for new ones; these are the known ones, and each would block its thread without its
 //! guard.
 
+mod lists;
 /// Loops of calls.
 mod loops;
 mod patterns;

@@ -126,6 +126,19 @@ fn v_265_one_host_call_copies_no_more_than_so_much() {
     assert_eq!(outcome["value"], json!(["http://a/", 1]), "{outcome:#}");
 }
 
+/// A script can give a buffer another length, which V8 does not use.
+#[test]
+fn v_265_the_length_of_a_buffer_is_its_own() {
+    for buffer in ["new ArrayBuffer(6e7)", "new DataView(new ArrayBuffer(6e7))"] {
+        let outcome = bounded(&format!(
+            "const b = {buffer}; Object.defineProperty(b, 'byteLength', {{ value: 1 }});
+             return new TextDecoder('latin1').decode(b)"
+        ));
+        let message = outcome["error"]["message"].as_str().unwrap_or_default();
+        assert!(message.ends_with(" can be converted at once; do it in parts"), "{buffer}: {outcome:#}");
+    }
+}
+
 /// An earlier run never makes a later one fail, and nothing accumulates.
 #[test]
 fn v_260_memory_comes_back_under_steady_load() {

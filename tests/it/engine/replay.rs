@@ -163,6 +163,22 @@ async fn a_replay_does_not_sleep() {
     assert!(replay.result.usage.wall_time.as_millis() < 5_000, "{:?}", replay.result.usage);
 }
 
+/// The timer of a signal keeps a script that listens to it, and nothing else does.
+#[tokio::test(flavor = "multi_thread")]
+async fn signals_with_a_time_replay() {
+    let source = "
+        const aborted = (signal) => new Promise((done) => {
+            signal.addEventListener('abort', () => done(signal.reason.name));
+        });
+        const listener = () => {};
+        const never = AbortSignal.timeout(1e6);
+        never.addEventListener('abort', listener);
+        never.removeEventListener('abort', listener);
+        return [await aborted(AbortSignal.timeout(5)), await aborted(AbortSignal.any([AbortSignal.timeout(5)]))]";
+    let result = same(Script::typescript(source), Language::TypeScript).await;
+    assert_eq!(result.value(), Some(&json!(["TimeoutError", "TimeoutError"])), "{}", result.to_json());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_was_stopped_while_it_waited_replays() {
     let limits = Limits { wall_time: std::time::Duration::from_secs(3), ..Limits::default() };

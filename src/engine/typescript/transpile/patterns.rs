@@ -1,5 +1,5 @@
 //! Bounds on patterns of regular expressions that are written as such. `js/19_text.js` has the same bounds for those
-//! that are made of a text, and says why.
+//! that are made of a text, and says why; a test compares them.
 
 use swc_common::Span;
 use swc_ecma_ast::{Module, Regex};
@@ -57,7 +57,36 @@ fn is_heavy(pattern: &str, flags: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_heavy;
+    use super::*;
+
+    /// The value of a constant in `js/19_text.js`.
+    fn bound_of_text(name: &str) -> usize {
+        let prefix = format!("const {name} = ");
+        let mut lines = include_str!("../../../../js/19_text.js").lines();
+        let value =
+            lines.find_map(|line| line.trim_start_matches("export ").strip_prefix(&prefix)).expect(name);
+        let number =
+            |text: &str| text.trim_matches([' ', ';']).replace('_', "").parse::<usize>().expect(name);
+        match value.split_once("**") {
+            Some((base, exponent)) => number(base).pow(u32::try_from(number(exponent)).expect(name)),
+            None => number(value),
+        }
+    }
+
+    #[test]
+    fn v_750_literals_have_the_bounds_of_other_patterns() {
+        for (name, bound) in [
+            ("MAX_PROPERTIES", MAX_PROPERTIES),
+            ("MAX_CLASSES", MAX_CLASSES),
+            ("MAX_SETS_PATTERN", MAX_SETS_PATTERN),
+            ("MAX_TEXT_PROPERTIES", MAX_TEXT_PROPERTIES),
+            ("MAX_NAMED_GROUPS", MAX_NAMED_GROUPS),
+            ("MAX_BRACKETS", MAX_BRACKETS),
+            ("MAX_PATTERN", MAX_PATTERN),
+        ] {
+            assert_eq!(bound_of_text(name), bound, "{name}");
+        }
+    }
 
     #[test]
     fn v_750_each_bound_counts_what_v8_takes_long_for() {

@@ -206,3 +206,42 @@ async fn bv_099_odd_objects_from_a_tool() {
     let result = executor.run(script.input(json!(text))).await.unwrap();
     assert_eq!(result.value(), Some(&json!([3, 2, 10_002, ""])));
 }
+
+/// The op reads a list, and panicked where a getter threw: in a native callback, which ends the process.
+#[test]
+fn v_753_parameters_of_a_url_whose_elements_are_inherited() {
+    for key in [0, 1] {
+        let inherited = format!(
+            "Object.defineProperty(Array.prototype, '{key}', {{ set() {{}}, get() {{ throw 1 }} }});"
+        );
+        for script in
+            ["return `${new URLSearchParams('a=b&c=d')}`", "return { p: new URLSearchParams('a=b&c=d') }"]
+        {
+            survives(&format!("{inherited} {script}"), "none", 400);
+        }
+    }
+}
+
+/// What stands for the class of promises throws, or makes something else.
+#[tokio::test]
+async fn a_script_that_changes_the_class_of_promises_ends_as_without_that() {
+    let species = |body: &str| {
+        format!("Promise.prototype.constructor = {{ [Symbol.species]: function (start) {{ {body} }} }};")
+    };
+    let forged = species(
+        r#"start(() => {}, () => {}); return Promise.resolve('-{"message":"a","code":"TOOL_DENIED"}')"#,
+    );
+    assert_eq!(value(&format!("{forged} return 1")).await, 1);
+    assert_eq!(value(&format!("{} return 1", species("start(() => {}, () => {}); return {}"))).await, 1);
+    let getter =
+        "Object.defineProperty(Promise.prototype, 'constructor', { get() { throw new RangeError('a') } });";
+    for changed in [&*species("throw new RangeError('a')"), getter] {
+        let source = format!("{changed} return 1");
+        let result = attack(&source, DEFAULT).await.0;
+        let error = result.error().expect("an error of the script");
+        assert_eq!(
+            (error.code, error.name.as_deref(), &*error.message),
+            (ErrorCode::RuntimeError, Some("RangeError"), "a")
+        );
+    }
+}
