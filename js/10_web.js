@@ -15,21 +15,15 @@ import { guardedPrimordials } from "ext:cx/24_lists.js";
 import { structuredClone } from "ext:cx/38_clone.js";
 
 const {
-  ArrayPrototype,
   Error,
   MathMax,
   MathMin,
   MathTrunc,
   NumberIsNaN,
   ObjectFreeze,
-  ObjectGetOwnPropertyDescriptor,
-  ObjectGetPrototypeOf,
-  ObjectHasOwn,
   ObjectKeys,
-  ObjectPrototype,
   RangeError,
   ReflectApply,
-  ReflectOwnKeys,
   SafeSet,
   SafeWeakMap,
   SetPrototypeAdd,
@@ -174,38 +168,12 @@ export function setClockwork(other) {
   clockwork = other;
 }
 
-// Properties that deno_core sets on its lists of timers.
-const OF_LISTS = ["_idleNext", "_idlePrev", "expiry", "id", "msecs", "priorityQueuePosition"];
-
-function hasElements(object) {
-  // Indices come first.
-  const key = ReflectOwnKeys(object)[0];
-  return typeof key === "string" && key >= "0" && key < ":";
-}
-
-// Whether a property of the script's could get hold of a list of timers, or stand for one. deno_core's event loop reads
-// them, and copies an error that is thrown there, with all of its causes, however long their messages are.
-function mayReachLists() {
-  for (let index = 0; index < OF_LISTS.length; index++) {
-    const descriptor = ObjectGetOwnPropertyDescriptor(ObjectPrototype, OF_LISTS[index]);
-    if (descriptor !== undefined && !ObjectHasOwn(descriptor, "value")) {
-      return true;
-    }
-  }
-  return ObjectGetPrototypeOf(ArrayPrototype) !== ObjectPrototype || hasElements(ArrayPrototype) ||
-    hasElements(ObjectPrototype);
-}
-
-// Called after everything of the script's that runs before there is a timer.
 function checkTimer(name, callback) {
   if (typeof callback !== "function") {
     throw new TypeError(`${name} takes a function: ${typeof callback}`);
   }
   if (SetPrototypeGetSize(liveTimers) >= MAX_TIMERS) {
     throw new RangeError(`a script may have ${MAX_TIMERS} timers at once`);
-  }
-  if (mayReachLists()) {
-    throw new TypeError(`${name}: the lists of timers would inherit a property of Array.prototype or Object.prototype`);
   }
 }
 
@@ -237,12 +205,11 @@ function cancelTimer(timer) {
 
 // `AbortSignal.timeout` makes its timers here. Scripts cannot clear them.
 function createSystemTimer(callback, delay, isRefed) {
-  const wait = milliseconds(delay);
   checkTimer("AbortSignal.timeout", callback);
   const timer = ReflectApply(clockwork.createSystemTimer, core, [() => {
     SetPrototypeDelete(liveTimers, timer);
     callback();
-  }, wait, isRefed]);
+  }, milliseconds(delay), isRefed]);
   SetPrototypeAdd(liveTimers, timer);
   const handle = ObjectFreeze({ __proto__: null });
   WeakMapPrototypeSet(systemTimers, handle, timer);
@@ -250,20 +217,21 @@ function createSystemTimer(callback, delay, isRefed) {
 }
 
 function setTimeout(callback, delay = 0, ...args) {
-  const wait = milliseconds(delay);
   checkTimer("setTimeout", callback);
   const id = ReflectApply(clockwork.setTimeout, undefined, [() => {
     SetPrototypeDelete(liveTimers, id);
     ReflectApply(callback, undefined, args);
-  }, wait]);
+  }, milliseconds(delay)]);
   SetPrototypeAdd(liveTimers, id);
   return id;
 }
 
 function setInterval(callback, delay = 0, ...args) {
-  const wait = milliseconds(delay);
   checkTimer("setInterval", callback);
-  const id = ReflectApply(clockwork.setInterval, undefined, [() => ReflectApply(callback, undefined, args), wait]);
+  const id = ReflectApply(clockwork.setInterval, undefined, [
+    () => ReflectApply(callback, undefined, args),
+    milliseconds(delay),
+  ]);
   SetPrototypeAdd(liveTimers, id);
   return id;
 }

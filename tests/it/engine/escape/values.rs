@@ -207,21 +207,6 @@ async fn bv_099_odd_objects_from_a_tool() {
     assert_eq!(result.value(), Some(&json!([3, 2, 10_002, ""])));
 }
 
-/// The op reads a list, and panicked where a getter threw: in a native callback, which ends the process.
-#[test]
-fn v_753_parameters_of_a_url_whose_elements_are_inherited() {
-    for key in [0, 1] {
-        let inherited = format!(
-            "Object.defineProperty(Array.prototype, '{key}', {{ set() {{}}, get() {{ throw 1 }} }});"
-        );
-        for script in
-            ["return `${new URLSearchParams('a=b&c=d')}`", "return { p: new URLSearchParams('a=b&c=d') }"]
-        {
-            survives(&format!("{inherited} {script}"), "none", 400);
-        }
-    }
-}
-
 /// What stands for the class of promises throws, or makes something else.
 #[tokio::test]
 async fn a_script_that_changes_the_class_of_promises_ends_as_without_that() {
