@@ -167,7 +167,7 @@ impl Provider {
             .post(wire::address(self.kind, &self.base, model, is_streamed))
             .headers(self.headers.clone())
             .header(CONTENT_TYPE, JSON)
-            .body(wire::body(self.kind, model, request, is_streamed))
+            .body(wire::body(self.kind, &self.base, model, request, is_streamed))
             .send();
         let response = sending.await.map_err(|error| self.failures.unanswered(&error))?;
         if !response.status().is_success() {

@@ -63,11 +63,17 @@ pub(crate) fn headers(kind: ProviderKind, key: &str) -> Option<HeaderMap> {
     Some(headers)
 }
 
-/// The body of a request, as JSON.
-pub(crate) fn body(kind: ProviderKind, model: &str, request: &ModelRequest, is_streamed: bool) -> String {
+/// The body of a request, as JSON. `base` is the address to which paths are added.
+pub(crate) fn body(
+    kind: ProviderKind,
+    base: &Url,
+    model: &str,
+    request: &ModelRequest,
+    is_streamed: bool,
+) -> String {
     let body = match kind {
         ProviderKind::Anthropic => anthropic::body(model, request, is_streamed),
-        ProviderKind::OpenAi | ProviderKind::Mistral => openai::body(model, request, is_streamed),
+        ProviderKind::OpenAi | ProviderKind::Mistral => openai::body(kind, base, model, request, is_streamed),
         ProviderKind::Gemini => gemini::body(request),
         ProviderKind::Ollama => ollama::body(model, request, is_streamed),
     };

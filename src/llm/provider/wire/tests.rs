@@ -18,7 +18,8 @@ fn request(system_prompt: Option<&str>) -> ModelRequest {
 }
 
 fn sent(kind: ProviderKind, model: &str, system_prompt: Option<&str>, is_streamed: bool) -> Value {
-    serde_json::from_str(&body(kind, model, &request(system_prompt), is_streamed)).unwrap()
+    let base = Url::parse(default_address(kind)).unwrap();
+    serde_json::from_str(&body(kind, &base, model, &request(system_prompt), is_streamed)).unwrap()
 }
 
 #[track_caller]
@@ -53,17 +54,22 @@ fn requests_have_the_form_of_their_provider() {
         sent(ProviderKind::Anthropic, "m", None, true),
         json!({ "model": "m", "stream": true, "messages": messages, "max_tokens": 77 })
     );
-    for kind in [ProviderKind::OpenAi, ProviderKind::Mistral] {
+    assert_eq!(
+        sent(ProviderKind::OpenAi, "m", prompt, false),
+        json!({ "model": "m", "stream": false, "messages": after_prompt, "max_completion_tokens": 77 })
+    );
+    assert_eq!(
+        sent(ProviderKind::OpenAi, "m", None, true),
+        json!({
+            "model": "m", "stream": true, "stream_options": { "include_usage": true }, "messages": messages,
+            "max_completion_tokens": 77,
+        })
+    );
+    // It refuses fields that it does not know, of which `stream_options` is one.
+    for is_streamed in [false, true] {
         assert_eq!(
-            sent(kind, "m", prompt, false),
-            json!({ "model": "m", "stream": false, "messages": after_prompt, "max_tokens": 77 })
-        );
-        assert_eq!(
-            sent(kind, "gpt-5-mini", None, true),
-            json!({
-                "model": "gpt-5-mini", "stream": true, "stream_options": { "include_usage": true },
-                "messages": messages, "max_completion_tokens": 77,
-            })
+            sent(ProviderKind::Mistral, "m", prompt, is_streamed),
+            json!({ "model": "m", "stream": is_streamed, "messages": after_prompt, "max_tokens": 77 })
         );
     }
     assert_eq!(
@@ -85,6 +91,23 @@ fn requests_have_the_form_of_their_provider() {
         sent(ProviderKind::Gemini, "m", None, false),
         json!({ "contents": contents, "generationConfig": { "maxOutputTokens": 77 } })
     );
+}
+
+#[test]
+fn the_maximum_of_tokens_has_the_name_that_its_service_knows() {
+    for (kind, base, model, expected) in [
+        (ProviderKind::OpenAi, "https://api.openai.com/v1", "gpt-4o", "max_completion_tokens"),
+        (ProviderKind::OpenAi, "https://eu.api.openai.com/v1", "ft:o4-mini:a", "max_completion_tokens"),
+        (ProviderKind::OpenAi, "https://r.openai.azure.com/openai/v1", "gpt-5-mini", "max_completion_tokens"),
+        (ProviderKind::OpenAi, "https://not-api.openai.com.example/v1", "gpt-4o", "max_tokens"),
+        (ProviderKind::OpenAi, "http://localhost:8000/v1", "gpt-oss-20b", "max_tokens"),
+        (ProviderKind::Mistral, "https://api.mistral.ai/v1", "o3-mistral", "max_tokens"),
+    ] {
+        let base = Url::parse(base).unwrap();
+        let sent: Value = serde_json::from_str(&body(kind, &base, model, &request(None), false)).unwrap();
+        let names = sent.as_object().unwrap().keys().filter(|name| name.starts_with("max_"));
+        assert_eq!(names.collect::<Vec<_>>(), [expected], "{base} {model}");
+    }
 }
 
 /// The names of models are sent as they are written: `-high` and `::` are parts of a name.
