@@ -32,7 +32,7 @@ use super::filter::ContentFilter;
 use super::model::{
     LanguageModel, ModelAnswer, ModelError, ModelErrorKind, ModelRequest, ModelStream, NamedModel,
 };
-use super::options::{ModelProvider, ProviderKind};
+use super::options::{ApiKey, ModelProvider, ProviderKind};
 use crate::error::{Error, OptionName};
 
 /// Time to reach a provider.
@@ -63,18 +63,15 @@ pub(crate) fn connect(options: &ModelProvider) -> Result<NamedModel, Error> {
     let wrong = |option: OptionName, problem: String| Error::InvalidOptions { option, problem };
     let kind = options.kind;
     let name = kind.as_str();
-    let key = match (&options.key, kind.key_variable()) {
-        (Some(key), _) => key.expose(),
-        // A self-hosted service may need no key, but the header must have a value.
-        (None, None) => "none",
-        (None, Some(_)) if kind == ProviderKind::OpenAi && options.url.is_some() => "none",
-        (None, Some(variable)) => {
-            return Err(wrong(
-                OptionName::LlmProvider,
-                format!("`{name}` needs a key: set the variable {variable}"),
-            ));
-        }
-    };
+    let key = options.key.as_ref().map(ApiKey::expose).filter(|key| !key.is_empty());
+    // A self-hosted service may need none.
+    let is_self_hosted = kind == ProviderKind::OpenAi && options.url.is_some();
+    if let Some(variable) = kind.key_variable().filter(|_| key.is_none() && !is_self_hosted) {
+        return Err(wrong(
+            OptionName::LlmProvider,
+            format!("`{name}` needs a key: set the variable {variable}"),
+        ));
+    }
     let headers = wire::headers(kind, key).ok_or_else(|| {
         let problem = format!("the key of `{name}` has a character that cannot be sent in a header");
         wrong(OptionName::LlmProvider, problem)

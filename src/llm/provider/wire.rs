@@ -1,7 +1,7 @@
 //! The wire format of each kind of provider: where a question goes, what it says, and what an answer says.
 
 use reqwest::Url;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 
 use super::incoming::Framing;
 use super::part::AnswerPart;
@@ -40,25 +40,23 @@ pub(crate) fn address(kind: ProviderKind, base: &Url, model: &str, is_streamed: 
 }
 
 /// The headers with the key, which is in no address. `None` if a header cannot have it.
-pub(crate) fn headers(kind: ProviderKind, key: &str) -> Option<HeaderMap> {
-    let secret = |text: &str| {
-        let mut value = HeaderValue::from_str(text).ok()?;
-        value.set_sensitive(true);
-        Some(value)
-    };
+pub(crate) fn headers(kind: ProviderKind, key: Option<&str>) -> Option<HeaderMap> {
     let mut headers = HeaderMap::new();
-    match kind {
-        ProviderKind::Anthropic => {
-            headers.insert("x-api-key", secret(key)?);
-            headers.insert("anthropic-version", HeaderValue::from_static(anthropic::VERSION));
-        }
-        ProviderKind::OpenAi | ProviderKind::Mistral => {
-            headers.insert(AUTHORIZATION, secret(&format!("Bearer {key}"))?);
-        }
-        ProviderKind::Gemini => {
-            headers.insert("x-goog-api-key", secret(key)?);
-        }
-        ProviderKind::Ollama => {}
+    if kind == ProviderKind::Anthropic {
+        headers.insert("anthropic-version", HeaderValue::from_static(anthropic::VERSION));
+    }
+    if let Some(key) = key {
+        let (name, value) = match kind {
+            ProviderKind::Anthropic => (HeaderName::from_static("x-api-key"), key.to_owned()),
+            ProviderKind::Gemini => (HeaderName::from_static("x-goog-api-key"), key.to_owned()),
+            // A local Ollama ignores it. Its cloud needs it, as does a proxy that protects one.
+            ProviderKind::OpenAi | ProviderKind::Mistral | ProviderKind::Ollama => {
+                (AUTHORIZATION, format!("Bearer {key}"))
+            }
+        };
+        let mut value = HeaderValue::try_from(value).ok()?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
     }
     Some(headers)
 }

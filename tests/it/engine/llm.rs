@@ -16,7 +16,7 @@ use cx::{
 };
 use serde_json::{Value, json};
 
-use crate::support::provider::{FakeProvider, KEY, Reply};
+use crate::support::provider::{Asked, FakeProvider, KEY, Reply};
 use crate::support::{python, wait_until};
 
 fn echo(kind: ProviderKind) -> FakeProvider {
@@ -77,7 +77,9 @@ async fn every_provider_answers_at_once_and_in_pieces() {
         // Gemini has another word for it.
         let role = if kind == ProviderKind::Gemini { r#""role":"model""# } else { r#""role":"assistant""# };
         assert!(asked[1].body.to_string().contains(role), "{kind:?}: {}", asked[1].body);
-        // The key is in a header only.
+        // The key is in a header of each request, and nowhere else.
+        let has_key = |asked: &Asked| asked.headers.iter().any(|(_, value)| value.ends_with(KEY));
+        assert!(asked.iter().all(has_key), "{kind:?}");
         assert!(asked.iter().all(|asked| !asked.path.contains(KEY) && !asked.body.to_string().contains(KEY)));
     }
 }
@@ -307,6 +309,20 @@ async fn a_wrong_key_and_a_provider_that_is_not_there() {
     assert!(error.message.starts_with("anthropic cannot be reached: "), "{error}");
     // The request was never sent, so it costs nothing.
     assert_eq!(result.sampling.unwrap().metrics.total_tokens, 0);
+}
+
+/// A service that needs no key gets no header in place of one.
+#[tokio::test]
+async fn without_a_key_no_header_is_sent_for_one() {
+    let provider = echo(ProviderKind::OpenAi);
+    for key in [None, Some(cx::ApiKey::new(""))] {
+        let mut options = provider.options();
+        options.provider.as_mut().unwrap().key = key;
+        let _refused = run(&executor(options), Script::typescript("await llm.ask('x')")).await;
+    }
+    let asked = provider.asked();
+    assert_eq!(asked.len(), 2);
+    assert!(asked.iter().all(|asked| asked.headers.iter().all(|(name, _)| name != "authorization")));
 }
 
 /// By default, only models that may use `llm` are told of it.

@@ -180,14 +180,15 @@ fn the_key_is_in_a_header_that_is_not_shown() {
         (ProviderKind::OpenAi, "authorization", "Bearer k"),
         (ProviderKind::Mistral, "authorization", "Bearer k"),
         (ProviderKind::Gemini, "x-goog-api-key", "k"),
+        (ProviderKind::Ollama, "authorization", "Bearer k"),
     ] {
-        let headers = headers(kind, "k").unwrap();
+        let headers = headers(kind, Some("k")).unwrap();
         assert_eq!(headers[name], value, "{kind:?}");
         assert!(headers[name].is_sensitive(), "{kind:?}");
-        assert!(super::headers(kind, "k\nx: y").is_none(), "{kind:?}");
+        assert!(super::headers(kind, Some("k\nx: y")).is_none(), "{kind:?}");
+        assert!(super::headers(kind, None).unwrap().get(name).is_none(), "{kind:?}");
     }
-    assert_eq!(headers(ProviderKind::Anthropic, "k").unwrap()["anthropic-version"], "2023-06-01");
-    assert!(headers(ProviderKind::Ollama, "k").unwrap().is_empty());
+    assert_eq!(headers(ProviderKind::Anthropic, Some("k")).unwrap()["anthropic-version"], "2023-06-01");
 }
 
 /// Text blocks are joined; thoughts and what a provider adds later are left out.
