@@ -96,8 +96,9 @@ pub(crate) fn whole(kind: ProviderKind, text: &str) -> Option<AnswerPart> {
 
 /// What a message of a streamed answer says. `name` is the name of its event. `None` as for [`whole`].
 pub(crate) fn message(kind: ProviderKind, name: &str, text: &str) -> Option<AnswerPart> {
-    let is_openai = matches!(kind, ProviderKind::OpenAi | ProviderKind::Mistral);
-    if is_openai && text.trim() == openai::DONE {
+    // Services that translate to Gemini's format send it too.
+    let may_be_done = matches!(kind, ProviderKind::OpenAi | ProviderKind::Mistral | ProviderKind::Gemini);
+    if may_be_done && text.trim() == openai::DONE {
         return Some(AnswerPart { is_last: true, ..AnswerPart::default() });
     }
     let message = json::tree(text, json::budget(text.len())).ok()?;

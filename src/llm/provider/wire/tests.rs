@@ -152,15 +152,28 @@ fn paths_are_added_to_the_address() {
         let base = Url::parse(base.unwrap_or_else(|| default_address(kind))).unwrap();
         assert_eq!(address(kind, &base, "m", is_streamed).as_str(), expected, "{kind:?}");
     }
+    // Google's list of models has the names like this.
+    let base = Url::parse(default_address(ProviderKind::Gemini)).unwrap();
+    let listed = address(ProviderKind::Gemini, &base, "models/m", false);
+    assert_eq!(listed, address(ProviderKind::Gemini, &base, "m", false));
 }
 
 /// A script that names a model does not choose the path of a request.
 #[test]
 fn v_769_the_name_of_a_model_stays_within_its_segment() {
     let base = Url::parse(default_address(ProviderKind::Gemini)).unwrap();
-    for model in
-        ["..", "../../x", ".\t./.\t./x", "a/b", "x?key=1#y", "%2e%2e/x", "%2e%2e%2fx", "\\..\\x", "//host/x"]
-    {
+    for model in [
+        "..",
+        "../../x",
+        "models/../x",
+        ".\t./.\t./x",
+        "a/b",
+        "x?key=1#y",
+        "%2e%2e/x",
+        "%2e%2e%2fx",
+        "\\..\\x",
+        "//host/x",
+    ] {
         for is_streamed in [false, true] {
             let url = address(ProviderKind::Gemini, &base, model, is_streamed);
             let segments: Vec<&str> = url.path_segments().unwrap().collect();
@@ -238,7 +251,8 @@ fn whole_answers_are_read() {
             "promptTokenCount": 1, "toolUsePromptTokenCount": 2, "candidatesTokenCount": 3, "thoughtsTokenCount": 4,
         },
     });
-    assert_eq!(whole_part(ProviderKind::Gemini, &gemini), expected("one two", "STOP", "m-1", 3, 7));
+    let expected_of_gemini = AnswerPart { is_last: false, ..expected("one two", "STOP", "m-1", 3, 7) };
+    assert_eq!(whole_part(ProviderKind::Gemini, &gemini), expected_of_gemini);
     let ollama = json!({
         "model": "m-1", "done": true, "done_reason": "stop", "prompt_eval_count": 5, "eval_count": 6,
         "message": { "role": "assistant", "content": "one", "thinking": "hm" },
@@ -312,9 +326,10 @@ fn messages_of_streams_are_read() {
     let tail = json!({ "choices": [], "usage": { "prompt_tokens": 1, "completion_tokens": 2 } });
     let counted = AnswerPart { input_tokens: Some(1), output_tokens: Some(2), ..AnswerPart::default() };
     assert_eq!(message_part(kind, "", &tail), counted);
-    assert!(message(kind, "", "[DONE]").unwrap().is_last);
-    // Only services of this format say that.
-    assert_eq!(message(ProviderKind::Gemini, "", "[DONE]"), None);
+    for kind in [ProviderKind::OpenAi, ProviderKind::Mistral, ProviderKind::Gemini] {
+        assert!(message(kind, "", "[DONE]").unwrap().is_last);
+    }
+    assert_eq!(message(ProviderKind::Anthropic, "", "[DONE]"), None);
 
     let piece = json!({ "candidates": [{ "content": { "parts": [{ "text": "one" }] } }] });
     assert_eq!(message_part(ProviderKind::Gemini, "", &piece), text("one"));

@@ -185,6 +185,18 @@ async fn streams_are_read_as_their_standard_says() {
     }
 }
 
+/// Older models of Gemini, and services that translate to its format, have a reason for the end in each message.
+#[tokio::test]
+async fn an_answer_of_gemini_ends_with_its_stream() {
+    let piece = |text: &str| {
+        let candidate = json!({ "content": { "parts": [{ "text": text }] }, "finishReason": "STOP" });
+        format!("data: {}\n\n", json!({ "candidates": [candidate] }))
+    };
+    let body = [piece("one "), piece(""), piece("two")].concat();
+    let provider = FakeProvider::start(ProviderKind::Gemini, move |_| raw(STREAM, &body));
+    assert_eq!(ask(&executor(provider.options()), "x", true).await, json!(["one two"]));
+}
+
 /// The name of a model is the script's, and Gemini has it in its address.
 #[tokio::test]
 async fn v_769_a_script_does_not_choose_the_path_of_a_request() {
