@@ -25,7 +25,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};
 
 use self::failure::{Failures, cause};
-use self::incoming::{Incoming, MAX_MESSAGE, read_up_to};
+use self::incoming::{Incoming, max_whole, read_up_to};
 use self::part::AnswerPart;
 use self::pieces::StreamedAnswer;
 use super::filter::ContentFilter;
@@ -123,7 +123,7 @@ impl LanguageModel for Shared {
         async move {
             let model = provider.model_of(&request);
             let response = provider.send(&model, &request, false).await?;
-            let part = provider.read(response).await?;
+            let part = provider.read(response, request.max_tokens).await?;
             if part.text.is_empty() && part.stop_reason.is_none() {
                 return Err(ModelError::new(ModelErrorKind::Failed, "the provider's answer has no text"));
             }
@@ -173,12 +173,12 @@ impl Provider {
         Ok(response)
     }
 
-    /// Reads a whole answer.
-    async fn read(&self, mut response: Response) -> Result<AnswerPart, ModelError> {
+    /// Reads a whole answer for which `max_tokens` were asked for.
+    async fn read(&self, mut response: Response, max_tokens: u32) -> Result<AnswerPart, ModelError> {
         if !is_json(&response) {
             return Err(self.failures.unexpected());
         }
-        let reading = read_up_to(&mut response, MAX_MESSAGE).await;
+        let reading = read_up_to(&mut response, max_whole(max_tokens)).await;
         let body = reading.map_err(|failure| self.failures.unread(&failure))?;
         let text = std::str::from_utf8(&body).ok();
         let part = text.and_then(|text| wire::whole(self.kind, text));
