@@ -56,7 +56,7 @@ fn max_tokens_field(kind: ProviderKind, base: &Url, model: &str) -> &'static str
 pub(crate) fn whole(answer: &Value) -> AnswerPart {
     AnswerPart {
         // Services on the user's machine often begin with a space.
-        text: content(&answer["choices"][0]["message"]["content"]).trim().to_owned(),
+        text: text_of(&answer["choices"][0]["message"]).trim().to_owned(),
         model: text_at(answer, "/model"),
         is_last: true,
         ..common(answer)
@@ -65,7 +65,7 @@ pub(crate) fn whole(answer: &Value) -> AnswerPart {
 
 /// What a message of a streamed answer says. The last one may have no choices, only the number of tokens.
 pub(crate) fn message(message: &Value) -> AnswerPart {
-    AnswerPart { text: content(&message["choices"][0]["delta"]["content"]), ..common(message) }
+    AnswerPart { text: text_of(&message["choices"][0]["delta"]), ..common(message) }
 }
 
 fn common(answer: &Value) -> AnswerPart {
@@ -78,9 +78,11 @@ fn common(answer: &Value) -> AnswerPart {
     }
 }
 
-/// The text of a message's content: a text, or the chunks of Mistral's reasoning models, some of which are thoughts.
-fn content(content: &Value) -> String {
-    if let Some(text) = content.as_str() {
+/// The text of a message. Its content is a text, or the chunks of Mistral's reasoning models, some of which are thoughts.
+/// A model that refuses to answer says so in another field.
+fn text_of(message: &Value) -> String {
+    let content = &message["content"];
+    if let Some(text) = content.as_str().or_else(|| message["refusal"].as_str()) {
         return text.to_owned();
     }
     let chunks = content.as_array().into_iter().flatten();

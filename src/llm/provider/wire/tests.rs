@@ -242,6 +242,9 @@ fn whole_answers_are_read() {
         { "type": "thinking", "thinking": [{ "type": "text", "text": "hm" }] }, { "type": "text", "text": "one" },
     ]);
     assert_eq!(whole_part(ProviderKind::Mistral, &openai), expected("one", "length", "m-1", 3, 4));
+    let refusal = json!({ "role": "assistant", "content": null, "refusal": "I cannot", "tool_calls": [] });
+    openai["choices"][0]["message"] = refusal;
+    assert_eq!(whole_part(ProviderKind::OpenAi, &openai), expected("I cannot", "length", "m-1", 3, 4));
     let gemini = json!({
         "modelVersion": "m-1", "candidates": [{ "finishReason": "STOP", "content": { "role": "model", "parts": [
             { "text": "hm", "thought": true }, { "text": "one " }, { "inlineData": {} },
@@ -323,6 +326,10 @@ fn messages_of_streams_are_read() {
     let piece =
         json!({ "choices": [{ "delta": { "content": " one", "reasoning": "hm" }, "finish_reason": null }] });
     assert_eq!(message_part(kind, "", &piece), text(" one"));
+    // Some services have an empty reason until the end.
+    let piece =
+        json!({ "choices": [{ "delta": { "content": null, "refusal": "no" }, "finish_reason": "" }] });
+    assert_eq!(message_part(kind, "", &piece), text("no"));
     let tail = json!({ "choices": [], "usage": { "prompt_tokens": 1, "completion_tokens": 2 } });
     let counted = AnswerPart { input_tokens: Some(1), output_tokens: Some(2), ..AnswerPart::default() };
     assert_eq!(message_part(kind, "", &tail), counted);
