@@ -31,7 +31,7 @@ pub(crate) fn body(request: &ModelRequest) -> Value {
     body
 }
 
-/// What a whole answer says, or a message of a streamed one, which has the same form. None says that it is the last one:
+/// What a whole answer says, or a message of a streamed one, which has the same form. None says that it is the last:
 /// older models, and services that translate to this format, have a reason for the end in each.
 pub(crate) fn part(answer: &Value) -> AnswerPart {
     let candidate = &answer["candidates"][0];

@@ -9,12 +9,12 @@ use crate::lines::events::{Event, EventError, EventParser};
 /// have calls in flight.
 const MAX_MESSAGE: usize = 4 << 20;
 
-/// Bytes of a whole answer for each token that was asked for. A token is four letters of English; of other letters it is
-/// one or two, with six bytes each if they are escaped.
+/// Bytes of a whole answer for each token that was asked for. A token is four letters of English, or one or two others,
+/// which have six bytes each if they are escaped.
 const BYTES_PER_TOKEN: usize = 16;
 
-/// Bytes of a streamed answer beside its tokens: comments, and thoughts, for which some services have a maximum of their
-/// own: 60,000 messages of 280 bytes. Nothing of this is kept: the bound ends a stream that says nothing.
+/// Bytes of a streamed answer beside its tokens: comments, and thoughts, for which some services have another maximum:
+/// 60,000 messages of 280 bytes. Nothing of this is kept: the bound ends a stream that says nothing.
 const STREAM_BYTES: usize = 16 << 20;
 
 /// Bytes of a streamed answer for each token that was asked for. A token is usually a message of its own, which has 200

@@ -78,8 +78,8 @@ fn common(answer: &Value) -> AnswerPart {
     }
 }
 
-/// The text of a message. Its content is a text, or the chunks of Mistral's reasoning models, some of which are thoughts.
-/// A model that refuses to answer says so in another field.
+/// The text of a message. Its content is a text, or of Mistral's reasoning models chunks, some of which are thoughts. A
+/// model that refuses to answer says so in another field.
 fn text_of(message: &Value) -> String {
     let content = &message["content"];
     if let Some(text) = content.as_str().or_else(|| message["refusal"].as_str()) {

@@ -200,6 +200,36 @@ async fn streams_are_read_as_their_standard_says() {
     }
 }
 
+/// A stream that stalls ends with the time of its call, and its connection is closed.
+#[tokio::test]
+async fn a_stream_that_stalls_ends_with_the_time_of_its_call() {
+    for kind in [ProviderKind::OpenAi, ProviderKind::Ollama] {
+        let provider = FakeProvider::start(kind, |_| Reply::Stalled("one two ".to_owned()));
+        let options = LlmOptions { call_time: Duration::from_secs(2), ..provider.options() };
+        let answer = ask(&executor(options), "x", true).await;
+        let message = format!("`{}` did not answer within 2s", kind.as_str());
+        assert_eq!(answer, json!(["one two ", "MODEL_TIMEOUT", message]));
+        wait_until(|| provider.open() == 0).await;
+    }
+}
+
+/// The key goes to the configured address only.
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let other = echo(ProviderKind::OpenAi);
+    let head = format!(
+        "HTTP/1.1 307 Fake\r\nlocation: {}/chat/completions\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+        other.url()
+    );
+    let provider = FakeProvider::start(ProviderKind::OpenAi, move |_| raw(&head, ""));
+    let executor = executor(provider.options());
+    for is_streamed in [false, true] {
+        let answer = ask(&executor, "x", is_streamed).await;
+        assert_eq!(answer, json!(["", "MODEL_ERROR", "openai answers with status 307"]));
+    }
+    assert!(other.asked().is_empty());
+}
+
 /// Older models of Gemini, and services that translate to its format, have a reason for the end in each message.
 #[tokio::test]
 async fn an_answer_of_gemini_ends_with_its_stream() {
