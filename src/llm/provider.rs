@@ -25,14 +25,14 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};
 
 use self::failure::{Failures, cause};
-use self::incoming::{Incoming, MAX_MESSAGE, read_up_to};
+use self::incoming::{Incoming, max_whole, read_up_to};
 use self::part::AnswerPart;
 use self::pieces::StreamedAnswer;
 use super::filter::ContentFilter;
 use super::model::{
     LanguageModel, ModelAnswer, ModelError, ModelErrorKind, ModelRequest, ModelStream, NamedModel,
 };
-use super::options::{ModelProvider, ProviderKind};
+use super::options::{ApiKey, ModelProvider, ProviderKind};
 use crate::error::{Error, OptionName};
 
 /// Time to reach a provider.
@@ -63,18 +63,15 @@ pub(crate) fn connect(options: &ModelProvider) -> Result<NamedModel, Error> {
     let wrong = |option: OptionName, problem: String| Error::InvalidOptions { option, problem };
     let kind = options.kind;
     let name = kind.as_str();
-    let key = match (&options.key, kind.key_variable()) {
-        (Some(key), _) => key.expose(),
-        // A self-hosted service may need no key, but the header must have a value.
-        (None, None) => "none",
-        (None, Some(_)) if kind == ProviderKind::OpenAi && options.url.is_some() => "none",
-        (None, Some(variable)) => {
-            return Err(wrong(
-                OptionName::LlmProvider,
-                format!("`{name}` needs a key: set the variable {variable}"),
-            ));
-        }
-    };
+    let key = options.key.as_ref().map(ApiKey::expose).filter(|key| !key.is_empty());
+    // A self-hosted service may need none.
+    let is_self_hosted = kind == ProviderKind::OpenAi && options.url.is_some();
+    if let Some(variable) = kind.key_variable().filter(|_| key.is_none() && !is_self_hosted) {
+        return Err(wrong(
+            OptionName::LlmProvider,
+            format!("`{name}` needs a key: set the variable {variable}"),
+        ));
+    }
     let headers = wire::headers(kind, key).ok_or_else(|| {
         let problem = format!("the key of `{name}` has a character that cannot be sent in a header");
         wrong(OptionName::LlmProvider, problem)
@@ -126,7 +123,7 @@ impl LanguageModel for Shared {
         async move {
             let model = provider.model_of(&request);
             let response = provider.send(&model, &request, false).await?;
-            let part = provider.read(response).await?;
+            let part = provider.read(response, request.max_tokens).await?;
             if part.text.is_empty() && part.stop_reason.is_none() {
                 return Err(ModelError::new(ModelErrorKind::Failed, "the provider's answer has no text"));
             }
@@ -167,7 +164,7 @@ impl Provider {
             .post(wire::address(self.kind, &self.base, model, is_streamed))
             .headers(self.headers.clone())
             .header(CONTENT_TYPE, JSON)
-            .body(wire::body(self.kind, model, request, is_streamed))
+            .body(wire::body(self.kind, &self.base, model, request, is_streamed))
             .send();
         let response = sending.await.map_err(|error| self.failures.unanswered(&error))?;
         if !response.status().is_success() {
@@ -176,12 +173,12 @@ impl Provider {
         Ok(response)
     }
 
-    /// Reads a whole answer.
-    async fn read(&self, mut response: Response) -> Result<AnswerPart, ModelError> {
+    /// Reads a whole answer for which `max_tokens` were asked for.
+    async fn read(&self, mut response: Response, max_tokens: u32) -> Result<AnswerPart, ModelError> {
         if !is_json(&response) {
             return Err(self.failures.unexpected());
         }
-        let reading = read_up_to(&mut response, MAX_MESSAGE).await;
+        let reading = read_up_to(&mut response, max_whole(max_tokens)).await;
         let body = reading.map_err(|failure| self.failures.unread(&failure))?;
         let text = std::str::from_utf8(&body).ok();
         let part = text.and_then(|text| wire::whole(self.kind, text));

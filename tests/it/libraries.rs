@@ -113,7 +113,7 @@ const LIBRARIES: &[(&str, Users)] = &[
     ("regex", One("llm/filter")),
     ("keyring", One("mcp/oauth")),
     ("backon", One("mcp/backoff")),
-    ("httpdate", One("mcp/http/failure")),
+    ("httpdate", One("durations")),
     (
         "base64",
         Several(

@@ -1,13 +1,15 @@
 //! What a script is told when a provider does not answer: a status and the provider's reason, without the key, the
 //! address and the request.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use reqwest::Response;
-use reqwest::header::RETRY_AFTER;
+use reqwest::header::{HeaderMap, RETRY_AFTER};
+use serde_json::Value;
 use tokio::time::timeout;
 
 use super::incoming::{ReadFailure, read_up_to};
+use crate::durations;
 use crate::error::last_source;
 use crate::json;
 use crate::llm::filter::ContentFilter;
@@ -22,8 +24,19 @@ const REASON_TIME: Duration = Duration::from_secs(2);
 /// Maximum characters of what a provider says about a failure. Some send pages.
 const MAX_REASON: usize = 300;
 
+/// Maximum pause that a script is told of. Quotas of a day exist.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// Where the sentence is, in the bodies of services that are common.
-const REASONS: &[&str] = &["/error/message", "/0/error/message", "/message", "/error", "/detail"];
+const REASONS: &[&str] = &[
+    "/error/message",
+    "/0/error/message",
+    "/message",
+    "/error",
+    "/detail",
+    "/detail/0/msg",
+    "/message/detail/0/msg",
+];
 
 /// Makes the errors of one provider.
 pub(crate) struct Failures {
@@ -35,7 +48,8 @@ pub(crate) struct Failures {
 
 impl Failures {
     pub(crate) fn new(options: &ModelProvider, filter: ContentFilter) -> Self {
-        Self { name: options.kind.as_str(), key: options.key.clone(), filter }
+        let key = options.key.clone().filter(|key| !key.expose().is_empty());
+        Self { name: options.kind.as_str(), key, filter }
     }
 
     /// The request has no response.
@@ -47,20 +61,21 @@ impl Failures {
         ModelError::new(ModelErrorKind::Unavailable, message)
     }
 
-    /// The response has a status other than success.
+    /// The response has a status other than success. The reason for 401 is left out: it can have a part of the key.
     pub(crate) async fn unsuccessful(&self, response: Response) -> ModelError {
         let name = self.name;
-        match response.status().as_u16() {
-            401 | 403 => failed(format!("{name} refuses the key")),
-            status => {
-                let is_limited = status == 429;
-                let retry_after = retry_after(&response).filter(|_| is_limited);
-                let kind = if is_limited { ModelErrorKind::RateLimited } else { ModelErrorKind::Failed };
-                let reason = self.reason(response).await;
-                let message = format!("{name} answers with status {status}{reason}");
-                ModelError { retry_after, ..ModelError::new(kind, message) }
-            }
+        let status = response.status().as_u16();
+        if status == 401 {
+            return failed(format!("{name} refuses the key"));
         }
+        let kind = if status == 429 { ModelErrorKind::RateLimited } else { ModelErrorKind::Failed };
+        // A service that is overloaded says too when to come back, with another status.
+        let retry_after = retry_after(response.headers());
+        let body = body_of(response).await.unwrap_or_default();
+        let retry_after = retry_after.or_else(|| retry_delay(&body));
+        let reason = reason_in(&body).map(|reason| format!(": {}", self.clean(reason)));
+        let message = format!("{name} answers with status {status}{}", reason.unwrap_or_default());
+        ModelError { retry_after, ..ModelError::new(kind, message) }
     }
 
     /// The answer cannot be read to its end.
@@ -83,22 +98,14 @@ impl Failures {
         failed(format!("{} does not answer as expected", self.name))
     }
 
-    /// The message in the body of a failed request, after a colon; empty if it is in none of the common places.
-    async fn reason(&self, mut response: Response) -> String {
-        let reading = timeout(REASON_TIME, read_up_to(&mut response, MAX_REASON_BODY));
-        let Ok(Ok(body)) = reading.await else { return String::new() };
-        let message = std::str::from_utf8(&body).ok().and_then(reason_in);
-        message.map(|message| format!(": {}", self.clean(&message))).unwrap_or_default()
-    }
-
-    /// A text of the provider, without keys, on one line.
+    /// A text of the provider, without keys and hidden characters.
     fn clean(&self, message: &str) -> String {
         let mut message = text::start(message, MAX_REASON * 4).to_owned();
         if let Some(key) = &self.key {
             message = message.replace(key.expose(), "[REDACTED_SECRET]");
         }
         let (message, _) = self.filter.redact(&message);
-        text::preview(&message, MAX_REASON)
+        text::visible_preview(&message, MAX_REASON)
     }
 }
 
@@ -111,18 +118,35 @@ pub(crate) fn cut() -> ModelError {
     failed("the provider's answer was cut".to_owned())
 }
 
-fn reason_in(body: &str) -> Option<String> {
-    let body = json::tree(body, json::budget(body.len())).ok()?;
-    REASONS.iter().find_map(|pointer| body.pointer(pointer)?.as_str()).map(str::to_owned)
+/// The body of a failed request, if it is JSON.
+async fn body_of(mut response: Response) -> Option<Value> {
+    let reading = timeout(REASON_TIME, read_up_to(&mut response, MAX_REASON_BODY));
+    let body = reading.await.ok()?.ok()?;
+    let body = std::str::from_utf8(&body).ok()?;
+    json::tree(body, json::budget(body.len())).ok()
 }
 
-/// The seconds of `Retry-After`.
-fn retry_after(response: &Response) -> Option<Duration> {
-    let seconds: u32 = response.headers().get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds.into()))
+fn reason_in(body: &Value) -> Option<&str> {
+    REASONS.iter().find_map(|pointer| body.pointer(pointer)?.as_str())
+}
+
+/// The pause of `Retry-After`.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let value = headers.get(RETRY_AFTER)?.to_str().ok()?;
+    durations::retry_after(value, SystemTime::now(), MAX_RETRY_AFTER)
+}
+
+/// The pause that Gemini asks for, which sends no such header: seconds, as in `8.5s`.
+fn retry_delay(body: &Value) -> Option<Duration> {
+    let details = body.pointer("/error/details")?.as_array()?;
+    let delay = details.iter().find_map(|detail| detail["retryDelay"].as_str())?;
+    durations::retry_after(delay.strip_suffix('s')?, SystemTime::now(), MAX_RETRY_AFTER)
 }
 
 /// The cause of an error, without the address, which may contain a secret.
 pub(crate) fn cause(error: &reqwest::Error) -> String {
     last_source(error).unwrap_or_else(|| "failed".to_owned())
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,10 +5,11 @@ use serde_json::{Value, json};
 use super::part::{AnswerPart, error_in, text_at};
 use crate::llm::model::{ModelRequest, ModelRole};
 
-/// The last segment of the path of a request: the model and the method.
+/// The last segment of the path of a request: the model and the method. Google's list of models has `models/` before
+/// each name.
 pub(crate) fn method(model: &str, is_streamed: bool) -> String {
     let method = if is_streamed { "streamGenerateContent" } else { "generateContent" };
-    format!("{model}:{method}")
+    format!("{}:{method}", model.strip_prefix("models/").unwrap_or(model))
 }
 
 /// The body of a request.
@@ -30,19 +31,18 @@ pub(crate) fn body(request: &ModelRequest) -> Value {
     body
 }
 
-/// What a whole answer says, or a message of a streamed one, which has the same form. The last one has the reason why
-/// the answer ends.
+/// What a whole answer says, or a message of a streamed one, which has the same form. None says that it is the last:
+/// older models, and services that translate to this format, have a reason for the end in each.
 pub(crate) fn part(answer: &Value) -> AnswerPart {
     let candidate = &answer["candidates"][0];
     let parts = candidate["content"]["parts"].as_array().into_iter().flatten();
     let texts = parts.filter(|part| part["thought"] != true).filter_map(|part| part["text"].as_str());
-    let stop_reason = text_at(candidate, "/finishReason");
     let usage = &answer["usageMetadata"];
     AnswerPart {
         text: texts.collect(),
         model: text_at(answer, "/modelVersion"),
-        is_last: stop_reason.is_some(),
-        stop_reason,
+        stop_reason: text_at(candidate, "/finishReason"),
+        is_last: false,
         input_tokens: sum(usage, ["promptTokenCount", "toolUsePromptTokenCount"]),
         // The first one does not include thoughts.
         output_tokens: sum(usage, ["candidatesTokenCount", "thoughtsTokenCount"]),

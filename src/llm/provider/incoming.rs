@@ -4,15 +4,32 @@ use reqwest::Response;
 
 use crate::lines::events::{Event, EventError, EventParser};
 
-/// Maximum bytes of a whole answer, and of one message of a streamed one. Providers give answers of 128,000 tokens,
-/// which are half a megabyte of English, and 1 MB of other letters if each is escaped. So many answers are in memory at
-/// the same time as scripts have calls in flight.
-pub(crate) const MAX_MESSAGE: usize = 4 << 20;
+/// Maximum bytes of one message of a streamed answer, and of a whole one beside its tokens: thoughts, which are up to
+/// half a megabyte of English, and what else is said of it. So many answers are in memory at the same time as scripts
+/// have calls in flight.
+const MAX_MESSAGE: usize = 4 << 20;
 
-/// Bytes of a streamed answer for each token that was asked for, beyond those of one message. A token is usually a
-/// message of its own, which has 200 to 600 bytes beside its text. Nothing of this is kept: the bound ends a stream
-/// that says nothing.
+/// Bytes of a whole answer for each token that was asked for. A token is four letters of English, or one or two others,
+/// which have six bytes each if they are escaped.
+const BYTES_PER_TOKEN: usize = 16;
+
+/// Bytes of a streamed answer beside its tokens: comments, and thoughts, for which some services have another maximum:
+/// 60,000 messages of 280 bytes. Nothing of this is kept: the bound ends a stream that says nothing.
+const STREAM_BYTES: usize = 16 << 20;
+
+/// Bytes of a streamed answer for each token that was asked for. A token is usually a message of its own, which has 200
+/// to 600 bytes beside its text.
 const STREAM_BYTES_PER_TOKEN: usize = 2 << 10;
+
+/// Maximum bytes of a whole answer for which `max_tokens` were asked for.
+pub(crate) fn max_whole(max_tokens: u32) -> usize {
+    with_tokens(MAX_MESSAGE, max_tokens, BYTES_PER_TOKEN)
+}
+
+fn with_tokens(bytes: usize, tokens: u32, bytes_per_token: usize) -> usize {
+    let tokens = usize::try_from(tokens).unwrap_or(usize::MAX);
+    bytes.saturating_add(tokens.saturating_mul(bytes_per_token))
+}
 
 /// Why an answer cannot be read any further.
 #[derive(Debug, PartialEq, Eq)]
@@ -114,8 +131,7 @@ pub(crate) struct Incoming {
 impl Incoming {
     /// The messages of an answer for which `max_tokens` were asked for.
     pub(crate) fn new(response: Response, framing: Framing, max_tokens: u32) -> Self {
-        let tokens = usize::try_from(max_tokens).unwrap_or(usize::MAX);
-        let max = MAX_MESSAGE.saturating_add(tokens.saturating_mul(STREAM_BYTES_PER_TOKEN));
+        let max = with_tokens(STREAM_BYTES, max_tokens, STREAM_BYTES_PER_TOKEN);
         Self { response, framing, chunk: Vec::new(), used: 0, received: 0, max }
     }
 

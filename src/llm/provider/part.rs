@@ -30,9 +30,9 @@ impl AnswerPart {
     }
 }
 
-/// The text at a JSON pointer, if there is one.
+/// The text at a JSON pointer, if there is one that is not empty: some services have empty ones in place of null.
 pub(crate) fn text_at(answer: &Value, pointer: &str) -> Option<String> {
-    answer.pointer(pointer)?.as_str().map(str::to_owned)
+    answer.pointer(pointer)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
 /// The number at a JSON pointer, if there is a natural one.

@@ -43,7 +43,7 @@ impl StreamedAnswer {
     }
 
     /// The next piece. All providers say why an answer ends, most of them before the last message: an answer whose
-    /// connection ends before that was cut.
+    /// connection ends before that was cut. A reason is not the end.
     async fn next(&mut self) -> Result<ModelPiece, ModelError> {
         while !self.known.is_last {
             let message = self.incoming.next().await.map_err(|failure| self.failures.unread(&failure))?;

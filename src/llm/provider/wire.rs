@@ -1,7 +1,7 @@
 //! The wire format of each kind of provider: where a question goes, what it says, and what an answer says.
 
 use reqwest::Url;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 
 use super::incoming::Framing;
 use super::part::AnswerPart;
@@ -40,34 +40,38 @@ pub(crate) fn address(kind: ProviderKind, base: &Url, model: &str, is_streamed: 
 }
 
 /// The headers with the key, which is in no address. `None` if a header cannot have it.
-pub(crate) fn headers(kind: ProviderKind, key: &str) -> Option<HeaderMap> {
-    let secret = |text: &str| {
-        let mut value = HeaderValue::from_str(text).ok()?;
-        value.set_sensitive(true);
-        Some(value)
-    };
+pub(crate) fn headers(kind: ProviderKind, key: Option<&str>) -> Option<HeaderMap> {
     let mut headers = HeaderMap::new();
-    match kind {
-        ProviderKind::Anthropic => {
-            headers.insert("x-api-key", secret(key)?);
-            headers.insert("anthropic-version", HeaderValue::from_static(anthropic::VERSION));
-        }
-        ProviderKind::OpenAi | ProviderKind::Mistral => {
-            headers.insert(AUTHORIZATION, secret(&format!("Bearer {key}"))?);
-        }
-        ProviderKind::Gemini => {
-            headers.insert("x-goog-api-key", secret(key)?);
-        }
-        ProviderKind::Ollama => {}
+    if kind == ProviderKind::Anthropic {
+        headers.insert("anthropic-version", HeaderValue::from_static(anthropic::VERSION));
+    }
+    if let Some(key) = key {
+        let (name, value) = match kind {
+            ProviderKind::Anthropic => (HeaderName::from_static("x-api-key"), key.to_owned()),
+            ProviderKind::Gemini => (HeaderName::from_static("x-goog-api-key"), key.to_owned()),
+            // A local Ollama ignores it. Its cloud needs it, as does a proxy that protects one.
+            ProviderKind::OpenAi | ProviderKind::Mistral | ProviderKind::Ollama => {
+                (AUTHORIZATION, format!("Bearer {key}"))
+            }
+        };
+        let mut value = HeaderValue::try_from(value).ok()?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
     }
     Some(headers)
 }
 
-/// The body of a request, as JSON.
-pub(crate) fn body(kind: ProviderKind, model: &str, request: &ModelRequest, is_streamed: bool) -> String {
+/// The body of a request, as JSON. `base` is the address to which paths are added.
+pub(crate) fn body(
+    kind: ProviderKind,
+    base: &Url,
+    model: &str,
+    request: &ModelRequest,
+    is_streamed: bool,
+) -> String {
     let body = match kind {
         ProviderKind::Anthropic => anthropic::body(model, request, is_streamed),
-        ProviderKind::OpenAi | ProviderKind::Mistral => openai::body(model, request, is_streamed),
+        ProviderKind::OpenAi | ProviderKind::Mistral => openai::body(kind, base, model, request, is_streamed),
         ProviderKind::Gemini => gemini::body(request),
         ProviderKind::Ollama => ollama::body(model, request, is_streamed),
     };
@@ -92,8 +96,9 @@ pub(crate) fn whole(kind: ProviderKind, text: &str) -> Option<AnswerPart> {
 
 /// What a message of a streamed answer says. `name` is the name of its event. `None` as for [`whole`].
 pub(crate) fn message(kind: ProviderKind, name: &str, text: &str) -> Option<AnswerPart> {
-    let is_openai = matches!(kind, ProviderKind::OpenAi | ProviderKind::Mistral);
-    if is_openai && text.trim() == openai::DONE {
+    // Services that translate to Gemini's format send it too.
+    let may_be_done = matches!(kind, ProviderKind::OpenAi | ProviderKind::Mistral | ProviderKind::Gemini);
+    if may_be_done && text.trim() == openai::DONE {
         return Some(AnswerPart { is_last: true, ..AnswerPart::default() });
     }
     let message = json::tree(text, json::budget(text.len())).ok()?;

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 use http::{HeaderMap, StatusCode, header};
 use rmcp::model::ErrorData;
 
+use crate::durations;
 use crate::mcp::challenge::find_challenge;
 use crate::mcp::errors::{
     DID_NOT_RUN, OVERSIZED_ANSWER, UNREADABLE_ANSWER, encode, sign_in, sign_in_for, unavailable,
@@ -156,18 +157,7 @@ fn scope_argument(headers: &HeaderMap) -> String {
 /// The pause that `Retry-After` asks for, in seconds or as a date, clamped to between zero and a
 /// minute.
 fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
-    let value = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
-    match value.parse::<f64>() {
-        Ok(seconds) if seconds.is_finite() => {
-            Some(Duration::from_secs_f64(seconds.clamp(0.0, MAX_RETRY_AFTER.as_secs_f64())))
-        }
-        // Infinite or NaN, for example because of too many digits.
-        Ok(_) => None,
-        Err(_) => {
-            let date = httpdate::parse_http_date(value).ok()?;
-            Some(date.duration_since(now).unwrap_or_default().min(MAX_RETRY_AFTER))
-        }
-    }
+    durations::retry_after(headers.get(header::RETRY_AFTER)?.to_str().ok()?, now, MAX_RETRY_AFTER)
 }
 
 #[cfg(test)]

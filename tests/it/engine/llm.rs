@@ -16,7 +16,7 @@ use cx::{
 };
 use serde_json::{Value, json};
 
-use crate::support::provider::{FakeProvider, KEY, Reply};
+use crate::support::provider::{Asked, FakeProvider, KEY, Reply};
 use crate::support::{python, wait_until};
 
 fn echo(kind: ProviderKind) -> FakeProvider {
@@ -77,7 +77,9 @@ async fn every_provider_answers_at_once_and_in_pieces() {
         // Gemini has another word for it.
         let role = if kind == ProviderKind::Gemini { r#""role":"model""# } else { r#""role":"assistant""# };
         assert!(asked[1].body.to_string().contains(role), "{kind:?}: {}", asked[1].body);
-        // The key is in a header only.
+        // The key is in a header of each request, and nowhere else.
+        let has_key = |asked: &Asked| asked.headers.iter().any(|(_, value)| value.ends_with(KEY));
+        assert!(asked.iter().all(has_key), "{kind:?}");
         assert!(asked.iter().all(|asked| !asked.path.contains(KEY) && !asked.body.to_string().contains(KEY)));
     }
 }
@@ -253,6 +255,8 @@ async fn failures_of_a_provider_are_told_apart() {
     for kind in ProviderKind::ALL {
         let provider = FakeProvider::start(kind, |asked| match asked.prompt.as_str() {
             "limit" => Reply::Status(429, "retry-after: 7\r\n", "slow down".to_owned()),
+            "overloaded" => Reply::Status(529, "retry-after: 3\r\n", "Overloaded".to_owned()),
+            "elsewhere" => Reply::Status(403, "", "not in your country".to_owned()),
             "fail" => Reply::Status(500, "", format!("broken, and your key was {KEY} and jane@example.com")),
             "cut" => Reply::Cut("one two three four five six".to_owned()),
             "silent" => Reply::Silence,
@@ -262,12 +266,14 @@ async fn failures_of_a_provider_are_told_apart() {
         let options = LlmOptions { rounds: Some(100), tokens: Some(1_000_000), ..provider.options() };
         let impatient = executor(LlmOptions { call_time: Duration::from_secs(2), ..options.clone() });
         let patient = executor(options);
-        for (prompt, code) in [
-            ("limit", "RATE_LIMITED"),
-            ("fail", "MODEL_ERROR"),
-            ("cut", "MODEL_ERROR"),
-            ("silent", "MODEL_TIMEOUT"),
-            ("garbage", "MODEL_ERROR"),
+        for (prompt, code, pause, said) in [
+            ("limit", "RATE_LIMITED", 7_000, "status 429: slow down"),
+            ("overloaded", "MODEL_ERROR", 3_000, "status 529: Overloaded"),
+            ("elsewhere", "MODEL_ERROR", 0, "status 403: not in your country"),
+            ("fail", "MODEL_ERROR", 0, "status 500: broken"),
+            ("cut", "MODEL_ERROR", 0, "was cut"),
+            ("silent", "MODEL_TIMEOUT", 0, "within 2s"),
+            ("garbage", "MODEL_ERROR", 0, ""),
         ] {
             for ask in [
                 format!("await llm.ask('{prompt}')"),
@@ -280,13 +286,10 @@ async fn failures_of_a_provider_are_told_apart() {
                 let result = run(executor, Script::typescript(source)).await;
                 let value = value(&result);
                 assert_eq!(value[0], code, "{kind:?} {ask}: {value}");
-                assert_eq!(
-                    value[1],
-                    if code == "RATE_LIMITED" { 7_000 } else { 0 },
-                    "{kind:?} {ask}: {value}"
-                );
-                assert!(!value[2].as_str().unwrap().contains("jane@"), "{value}");
-                assert!(!value[2].as_str().unwrap().contains("127.0.0.1"), "{value}");
+                assert_eq!(value[1], pause, "{kind:?} {ask}: {value}");
+                let message = value[2].as_str().unwrap();
+                assert!(message.contains(said), "{kind:?} {ask}: {value}");
+                assert!(!message.contains("jane@") && !message.contains("127.0.0.1"), "{value}");
             }
         }
         wait_until(|| provider.open() == 0).await;
@@ -307,6 +310,20 @@ async fn a_wrong_key_and_a_provider_that_is_not_there() {
     assert!(error.message.starts_with("anthropic cannot be reached: "), "{error}");
     // The request was never sent, so it costs nothing.
     assert_eq!(result.sampling.unwrap().metrics.total_tokens, 0);
+}
+
+/// A service that needs no key gets no header in place of one.
+#[tokio::test]
+async fn without_a_key_no_header_is_sent_for_one() {
+    let provider = echo(ProviderKind::OpenAi);
+    for key in [None, Some(cx::ApiKey::new(""))] {
+        let mut options = provider.options();
+        options.provider.as_mut().unwrap().key = key;
+        let _refused = run(&executor(options), Script::typescript("await llm.ask('x')")).await;
+    }
+    let asked = provider.asked();
+    assert_eq!(asked.len(), 2);
+    assert!(asked.iter().all(|asked| asked.headers.iter().all(|(name, _)| name != "authorization")));
 }
 
 /// By default, only models that may use `llm` are told of it.

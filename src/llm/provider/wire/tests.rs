@@ -18,7 +18,8 @@ fn request(system_prompt: Option<&str>) -> ModelRequest {
 }
 
 fn sent(kind: ProviderKind, model: &str, system_prompt: Option<&str>, is_streamed: bool) -> Value {
-    serde_json::from_str(&body(kind, model, &request(system_prompt), is_streamed)).unwrap()
+    let base = Url::parse(default_address(kind)).unwrap();
+    serde_json::from_str(&body(kind, &base, model, &request(system_prompt), is_streamed)).unwrap()
 }
 
 #[track_caller]
@@ -53,17 +54,22 @@ fn requests_have_the_form_of_their_provider() {
         sent(ProviderKind::Anthropic, "m", None, true),
         json!({ "model": "m", "stream": true, "messages": messages, "max_tokens": 77 })
     );
-    for kind in [ProviderKind::OpenAi, ProviderKind::Mistral] {
+    assert_eq!(
+        sent(ProviderKind::OpenAi, "m", prompt, false),
+        json!({ "model": "m", "stream": false, "messages": after_prompt, "max_completion_tokens": 77 })
+    );
+    assert_eq!(
+        sent(ProviderKind::OpenAi, "m", None, true),
+        json!({
+            "model": "m", "stream": true, "stream_options": { "include_usage": true }, "messages": messages,
+            "max_completion_tokens": 77,
+        })
+    );
+    // It refuses fields that it does not know, of which `stream_options` is one.
+    for is_streamed in [false, true] {
         assert_eq!(
-            sent(kind, "m", prompt, false),
-            json!({ "model": "m", "stream": false, "messages": after_prompt, "max_tokens": 77 })
-        );
-        assert_eq!(
-            sent(kind, "gpt-5-mini", None, true),
-            json!({
-                "model": "gpt-5-mini", "stream": true, "stream_options": { "include_usage": true },
-                "messages": messages, "max_completion_tokens": 77,
-            })
+            sent(ProviderKind::Mistral, "m", prompt, is_streamed),
+            json!({ "model": "m", "stream": is_streamed, "messages": after_prompt, "max_tokens": 77 })
         );
     }
     assert_eq!(
@@ -85,6 +91,23 @@ fn requests_have_the_form_of_their_provider() {
         sent(ProviderKind::Gemini, "m", None, false),
         json!({ "contents": contents, "generationConfig": { "maxOutputTokens": 77 } })
     );
+}
+
+#[test]
+fn the_maximum_of_tokens_has_the_name_that_its_service_knows() {
+    for (kind, base, model, expected) in [
+        (ProviderKind::OpenAi, "https://api.openai.com/v1", "gpt-4o", "max_completion_tokens"),
+        (ProviderKind::OpenAi, "https://eu.api.openai.com/v1", "ft:o4-mini:a", "max_completion_tokens"),
+        (ProviderKind::OpenAi, "https://r.openai.azure.com/openai/v1", "gpt-5-mini", "max_completion_tokens"),
+        (ProviderKind::OpenAi, "https://not-api.openai.com.example/v1", "gpt-4o", "max_tokens"),
+        (ProviderKind::OpenAi, "http://localhost:8000/v1", "gpt-oss-20b", "max_tokens"),
+        (ProviderKind::Mistral, "https://api.mistral.ai/v1", "o3-mistral", "max_tokens"),
+    ] {
+        let base = Url::parse(base).unwrap();
+        let sent: Value = serde_json::from_str(&body(kind, &base, model, &request(None), false)).unwrap();
+        let names = sent.as_object().unwrap().keys().filter(|name| name.starts_with("max_"));
+        assert_eq!(names.collect::<Vec<_>>(), [expected], "{base} {model}");
+    }
 }
 
 /// The names of models are sent as they are written: `-high` and `::` are parts of a name.
@@ -129,15 +152,28 @@ fn paths_are_added_to_the_address() {
         let base = Url::parse(base.unwrap_or_else(|| default_address(kind))).unwrap();
         assert_eq!(address(kind, &base, "m", is_streamed).as_str(), expected, "{kind:?}");
     }
+    // Google's list of models has the names like this.
+    let base = Url::parse(default_address(ProviderKind::Gemini)).unwrap();
+    let listed = address(ProviderKind::Gemini, &base, "models/m", false);
+    assert_eq!(listed, address(ProviderKind::Gemini, &base, "m", false));
 }
 
 /// A script that names a model does not choose the path of a request.
 #[test]
 fn v_769_the_name_of_a_model_stays_within_its_segment() {
     let base = Url::parse(default_address(ProviderKind::Gemini)).unwrap();
-    for model in
-        ["..", "../../x", ".\t./.\t./x", "a/b", "x?key=1#y", "%2e%2e/x", "%2e%2e%2fx", "\\..\\x", "//host/x"]
-    {
+    for model in [
+        "..",
+        "../../x",
+        "models/../x",
+        ".\t./.\t./x",
+        "a/b",
+        "x?key=1#y",
+        "%2e%2e/x",
+        "%2e%2e%2fx",
+        "\\..\\x",
+        "//host/x",
+    ] {
         for is_streamed in [false, true] {
             let url = address(ProviderKind::Gemini, &base, model, is_streamed);
             let segments: Vec<&str> = url.path_segments().unwrap().collect();
@@ -157,14 +193,15 @@ fn the_key_is_in_a_header_that_is_not_shown() {
         (ProviderKind::OpenAi, "authorization", "Bearer k"),
         (ProviderKind::Mistral, "authorization", "Bearer k"),
         (ProviderKind::Gemini, "x-goog-api-key", "k"),
+        (ProviderKind::Ollama, "authorization", "Bearer k"),
     ] {
-        let headers = headers(kind, "k").unwrap();
+        let headers = headers(kind, Some("k")).unwrap();
         assert_eq!(headers[name], value, "{kind:?}");
         assert!(headers[name].is_sensitive(), "{kind:?}");
-        assert!(super::headers(kind, "k\nx: y").is_none(), "{kind:?}");
+        assert!(super::headers(kind, Some("k\nx: y")).is_none(), "{kind:?}");
+        assert!(super::headers(kind, None).unwrap().get(name).is_none(), "{kind:?}");
     }
-    assert_eq!(headers(ProviderKind::Anthropic, "k").unwrap()["anthropic-version"], "2023-06-01");
-    assert!(headers(ProviderKind::Ollama, "k").unwrap().is_empty());
+    assert_eq!(headers(ProviderKind::Anthropic, Some("k")).unwrap()["anthropic-version"], "2023-06-01");
 }
 
 /// Text blocks are joined; thoughts and what a provider adds later are left out.
@@ -205,6 +242,9 @@ fn whole_answers_are_read() {
         { "type": "thinking", "thinking": [{ "type": "text", "text": "hm" }] }, { "type": "text", "text": "one" },
     ]);
     assert_eq!(whole_part(ProviderKind::Mistral, &openai), expected("one", "length", "m-1", 3, 4));
+    let refusal = json!({ "role": "assistant", "content": null, "refusal": "I cannot", "tool_calls": [] });
+    openai["choices"][0]["message"] = refusal;
+    assert_eq!(whole_part(ProviderKind::OpenAi, &openai), expected("I cannot", "length", "m-1", 3, 4));
     let gemini = json!({
         "modelVersion": "m-1", "candidates": [{ "finishReason": "STOP", "content": { "role": "model", "parts": [
             { "text": "hm", "thought": true }, { "text": "one " }, { "inlineData": {} },
@@ -214,7 +254,8 @@ fn whole_answers_are_read() {
             "promptTokenCount": 1, "toolUsePromptTokenCount": 2, "candidatesTokenCount": 3, "thoughtsTokenCount": 4,
         },
     });
-    assert_eq!(whole_part(ProviderKind::Gemini, &gemini), expected("one two", "STOP", "m-1", 3, 7));
+    let expected_of_gemini = AnswerPart { is_last: false, ..expected("one two", "STOP", "m-1", 3, 7) };
+    assert_eq!(whole_part(ProviderKind::Gemini, &gemini), expected_of_gemini);
     let ollama = json!({
         "model": "m-1", "done": true, "done_reason": "stop", "prompt_eval_count": 5, "eval_count": 6,
         "message": { "role": "assistant", "content": "one", "thinking": "hm" },
@@ -285,12 +326,17 @@ fn messages_of_streams_are_read() {
     let piece =
         json!({ "choices": [{ "delta": { "content": " one", "reasoning": "hm" }, "finish_reason": null }] });
     assert_eq!(message_part(kind, "", &piece), text(" one"));
+    // Some services have an empty reason until the end.
+    let piece =
+        json!({ "choices": [{ "delta": { "content": null, "refusal": "no" }, "finish_reason": "" }] });
+    assert_eq!(message_part(kind, "", &piece), text("no"));
     let tail = json!({ "choices": [], "usage": { "prompt_tokens": 1, "completion_tokens": 2 } });
     let counted = AnswerPart { input_tokens: Some(1), output_tokens: Some(2), ..AnswerPart::default() };
     assert_eq!(message_part(kind, "", &tail), counted);
-    assert!(message(kind, "", "[DONE]").unwrap().is_last);
-    // Only services of this format say that.
-    assert_eq!(message(ProviderKind::Gemini, "", "[DONE]"), None);
+    for kind in [ProviderKind::OpenAi, ProviderKind::Mistral, ProviderKind::Gemini] {
+        assert!(message(kind, "", "[DONE]").unwrap().is_last);
+    }
+    assert_eq!(message(ProviderKind::Anthropic, "", "[DONE]"), None);
 
     let piece = json!({ "candidates": [{ "content": { "parts": [{ "text": "one" }] } }] });
     assert_eq!(message_part(ProviderKind::Gemini, "", &piece), text("one"));

@@ -62,14 +62,15 @@ async fn v_767_what_has_no_end_is_read_up_to_its_bound() {
         let options = LlmOptions { rounds: Some(100), tokens: Some(100_000), ..provider.options() };
         let executor = executor(options);
         let name = kind.as_str();
-        let too_large = format!("{name}'s answer is larger than 4 MB");
+        let too_large = |size: u32| format!("{name}'s answer is larger than {size} MB");
         let unexpected = format!("{name} does not answer as expected");
         let failed = format!("{name} answers with status 500");
         for (prompt, is_streamed, message) in [
-            ("body", false, &too_large),
-            ("line", true, &too_large),
-            ("messages", true, &too_large),
-            ("comments", true, &too_large),
+            ("body", false, &too_large(4)),
+            ("line", true, &too_large(4)),
+            ("messages", true, &too_large(16)),
+            // Lines without a message count among all bytes only.
+            ("comments", true, &too_large(if is_ollama { 16 } else { 8 })),
             ("headers", false, &unexpected),
             ("headers", true, &unexpected),
             ("reason", false, &failed),
@@ -82,11 +83,25 @@ async fn v_767_what_has_no_end_is_read_up_to_its_bound() {
     }
 }
 
+/// The bounds grow with the tokens that were asked for: obeyed and exceeded.
+#[tokio::test]
+async fn v_767_a_long_answer_is_read_if_it_was_asked_for() {
+    let provider = FakeProvider::start(ProviderKind::OpenAi, |_| Reply::Text("word ".repeat(1_000_000)));
+    let options = LlmOptions { tokens: Some(1_000_000), ..provider.options() };
+    let source = "const { length } = await llm.ask('x', { maxTokens: 100_000 });
+        return [length, await llm.ask('x', { maxTokens: 10_000 }).catch((error) => error.message)]";
+    let result = run(&executor(options), Script::typescript(source)).await;
+    // Without the space at its end.
+    assert_eq!(value(&result), json!([4_999_999, "openai's answer is larger than 4 MB"]));
+    wait_until(|| provider.open() == 0).await;
+}
+
 /// A stream whose pieces have text without an end: the script gets what is within the bound.
 #[tokio::test]
 async fn v_767_a_stream_of_text_without_an_end_has_a_bound() {
     let provider = FakeProvider::start(ProviderKind::OpenAi, |_| {
-        let piece = json!({ "choices": [{ "delta": { "content": "word ".repeat(2_000) } }] });
+        let delta = json!({ "content": "word ", "padding": "a".repeat(10_000) });
+        let piece = json!({ "choices": [{ "delta": delta }] });
         Reply::Endless(
             "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n",
             format!("data: {piece}\n\n"),
@@ -96,10 +111,10 @@ async fn v_767_a_stream_of_text_without_an_end_has_a_bound() {
         try {
             for await (const piece of llm.ask('x', { stream: true, maxTokens: 10 })) length += piece.length;
         } catch (error) {
-            return [error.code, error.message, length > 3_000_000 && length < 5_000_000];
+            return [error.code, error.message, length > 8_000 && length < 8_500];
         }";
     let result = run(&executor(provider.options()), Script::typescript(source)).await;
-    assert_eq!(value(&result), json!(["MODEL_ERROR", "openai's answer is larger than 4 MB", true]));
+    assert_eq!(value(&result), json!(["MODEL_ERROR", "openai's answer is larger than 16 MB", true]));
     wait_until(|| provider.open() == 0).await;
 }
 
@@ -183,6 +198,48 @@ async fn streams_are_read_as_their_standard_says() {
         let answer = ask(&executor(provider.options()), "x", true).await;
         assert_eq!(answer, json!(["één 𝄞"]), "{body:?}");
     }
+}
+
+/// A stream that stalls ends with the time of its call, and its connection is closed.
+#[tokio::test]
+async fn a_stream_that_stalls_ends_with_the_time_of_its_call() {
+    for kind in [ProviderKind::OpenAi, ProviderKind::Ollama] {
+        let provider = FakeProvider::start(kind, |_| Reply::Stalled("one two ".to_owned()));
+        let options = LlmOptions { call_time: Duration::from_secs(2), ..provider.options() };
+        let answer = ask(&executor(options), "x", true).await;
+        let message = format!("`{}` did not answer within 2s", kind.as_str());
+        assert_eq!(answer, json!(["one two ", "MODEL_TIMEOUT", message]));
+        wait_until(|| provider.open() == 0).await;
+    }
+}
+
+/// The key goes to the configured address only.
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let other = echo(ProviderKind::OpenAi);
+    let head = format!(
+        "HTTP/1.1 307 Fake\r\nlocation: {}/chat/completions\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+        other.url()
+    );
+    let provider = FakeProvider::start(ProviderKind::OpenAi, move |_| raw(&head, ""));
+    let executor = executor(provider.options());
+    for is_streamed in [false, true] {
+        let answer = ask(&executor, "x", is_streamed).await;
+        assert_eq!(answer, json!(["", "MODEL_ERROR", "openai answers with status 307"]));
+    }
+    assert!(other.asked().is_empty());
+}
+
+/// Older models of Gemini, and services that translate to its format, have a reason for the end in each message.
+#[tokio::test]
+async fn an_answer_of_gemini_ends_with_its_stream() {
+    let piece = |text: &str| {
+        let candidate = json!({ "content": { "parts": [{ "text": text }] }, "finishReason": "STOP" });
+        format!("data: {}\n\n", json!({ "candidates": [candidate] }))
+    };
+    let body = [piece("one "), piece(""), piece("two")].concat();
+    let provider = FakeProvider::start(ProviderKind::Gemini, move |_| raw(STREAM, &body));
+    assert_eq!(ask(&executor(provider.options()), "x", true).await, json!(["one two"]));
 }
 
 /// The name of a model is the script's, and Gemini has it in its address.

@@ -1,0 +1,39 @@
+use serde_json::json;
+
+use super::*;
+
+#[test]
+fn the_reason_is_found_where_services_have_it() {
+    let refused = json!([{ "type": "extra_forbidden", "loc": ["body", "x"], "msg": "no" }]);
+    for (body, expected) in [
+        // Anthropic, OpenAI, Gemini, Ollama, Mistral, and services that are made with FastAPI.
+        (json!({ "type": "error", "error": { "type": "overloaded_error", "message": "no" } }), Some("no")),
+        (json!([{ "error": { "code": 400, "message": "no", "status": "INVALID_ARGUMENT" } }]), Some("no")),
+        (json!({ "error": "no" }), Some("no")),
+        (json!({ "object": "error", "message": "no", "type": "invalid_request_error" }), Some("no")),
+        (json!({ "object": "error", "message": { "detail": refused }, "code": null }), Some("no")),
+        (json!({ "detail": "no" }), Some("no")),
+        (json!({ "detail": refused }), Some("no")),
+        (json!({ "error": { "code": 5 } }), None),
+        (json!({ "detail": [] }), None),
+        (json!("no"), None),
+        (json!(null), None),
+    ] {
+        assert_eq!(reason_in(&body), expected, "{body}");
+    }
+}
+
+#[test]
+fn the_pause_of_gemini_is_in_its_error() {
+    let of = |delay: &Value| {
+        let details = json!([{ "@type": "QuotaFailure" }, 5, { "@type": "RetryInfo", "retryDelay": delay }]);
+        retry_delay(&json!({ "error": { "code": 429, "details": details } }))
+    };
+    assert_eq!(of(&json!("22s")), Some(Duration::from_secs(22)));
+    assert_eq!(of(&json!("8.5s")), Some(Duration::from_millis(8_500)));
+    assert_eq!(of(&json!("1e300s")), Some(MAX_RETRY_AFTER));
+    for wrong in [json!("22"), json!("soon"), json!("NaNs"), json!(22), json!(null)] {
+        assert_eq!(of(&wrong), None, "{wrong}");
+    }
+    assert_eq!(retry_delay(&json!(null)), None);
+}
