@@ -191,4 +191,11 @@ fn a_path_is_shown_on_one_line() {
     let output = home.command(&["types", "--check", "--out", "a\n\u{200b}b"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!((&*said, output.status.code()), ("a\\u{a}\\u{200b}b/cx.d.ts: missing\n", Some(1)));
+    // Also by other commands.
+    for arguments in [&["replay", "a\nb"][..], &["run", "--trace", "a\nb", "-e", "return 1"]] {
+        let output = home.command(arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains("a\\u{a}b"), "{arguments:?}: {said}");
+        assert!(!said.contains("a\nb"), "{arguments:?}: {said}");
+    }
 }
