@@ -186,7 +186,8 @@ pub(crate) enum Command {
     ///
     /// Starts both engines and all servers, and looks at the configuration, the machine and its limits,
     /// caches, sign-ins, the state of scripts, the audit trail and the MCP clients. Makes missing
-    /// directories of cx, and changes nothing else; asks no language model unless --ask-model is given.
+    /// directories and stores Python's machine code, and changes nothing else. Asks no language model
+    /// unless --ask-model is given.
     ///
     /// Exit status: 0 no problems, 1 problems, 2 usage.
     Doctor(DoctorArguments),
