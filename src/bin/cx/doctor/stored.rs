@@ -25,7 +25,7 @@ const MIN_FREE_BYTES: u64 = 100 << 20;
 /// The ending of files that were damaged and set aside.
 const DAMAGED: &str = ".damaged";
 
-/// The caches, the state, and the audit trail. Without a configuration only the place of the state is known.
+/// The caches, the state, and the audit trail. Without a configuration only the directory of the state is known.
 pub(super) fn check(config: Option<&Config>) -> Vec<Check> {
     let mut checks = config.map_or_else(|| vec![Check::unknown(CACHES)], caches);
     checks.extend(state());
