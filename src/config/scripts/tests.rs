@@ -139,7 +139,7 @@ fn a_front_matter_that_lies_or_is_broken_is_said() {
     assert!(problem("// ---\n// description: [x]\n// ---\n").contains("must be a text"));
     assert!(problem("// ---\n// input: 5\n// ---\n").contains("JSON Schema"));
     assert!(problem(&format!("// ---\n// description: {}\n// ---\n", "x".repeat(2_000))).contains("1024"));
-    assert!(facts("save", Extension::Ts, "1").unwrap_err().contains("is not a name"));
+    assert!(facts("save", Extension::Ts, "1").unwrap_err().contains("no name"));
     let long = format!("// ---\n{}// ---\n", "// description: x\n".repeat(10_000));
     facts("a", Extension::Ts, &long).unwrap_err();
 }
@@ -184,8 +184,8 @@ fn what_cannot_be_read_again_is_not_saved() {
         change(&mut request);
         library.save(request).unwrap_err().to_string()
     };
-    assert!(save(&|request| request.name = "../a".to_owned()).contains("is not a name"));
-    assert!(save(&|request| request.name = "save".to_owned()).contains("is not a name"));
+    assert!(save(&|request| request.name = "../a".to_owned()).contains("no name"));
+    assert!(save(&|request| request.name = "save".to_owned()).contains("no name"));
     assert!(save(&|request| request.code = " ".to_owned()).contains("empty"));
     assert!(save(&|request| request.code = "x".repeat(300 << 10)).contains("bytes"));
     assert!(save(&|request| request.input = Some(json!({ "type": "array" }))).contains("type: object"));
