@@ -79,6 +79,11 @@ class StandIn extends itself {
   }
 }
 
+// From now on the text of `standIn` is that of `original`.
+export function noteOriginal(standIn, original) {
+  StandIn.note(standIn, original);
+}
+
 // The function of V8 that this function stands in for; other functions as they are.
 export function originalOf(value) {
   let found = value;
@@ -104,7 +109,7 @@ function replacePresent(holder, key, makeStandIn) {
   const standIn = makeStandIn(original);
   ObjectDefineProperty(standIn, "name", { __proto__: null, value: original.name, configurable: true });
   ObjectDefineProperty(standIn, "length", { __proto__: null, value: original.length, configurable: true });
-  StandIn.note(standIn, original);
+  noteOriginal(standIn, original);
   descriptor.value = standIn;
   ObjectDefineProperty(holder, key, descriptor);
   return true;

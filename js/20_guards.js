@@ -36,6 +36,7 @@ export {
   isObject,
   isOrdinaryArray,
   lengthOf,
+  noteOriginal,
   replace,
   steppingProxy,
   wrapConstructor,

@@ -7,6 +7,7 @@ import {
   isObject,
   iteratesOrdinarily,
   lengthOf,
+  noteOriginal,
   replace,
   steppingIterable,
   steppingProxy,
@@ -106,6 +107,7 @@ function guardView(name) {
     ObjectDefineProperty(guarded, keys[index], ObjectGetOwnPropertyDescriptor(original, keys[index]));
   }
   ObjectSetPrototypeOf(guarded, TypedArray);
+  noteOriginal(guarded, original);
   defineBuiltIn(globalThis, name, guarded);
   defineBuiltIn(original.prototype, "constructor", guarded);
 }

@@ -31,7 +31,6 @@ use crate::run::result::LogLevel;
 use crate::run::script::Language;
 use crate::run::tape::{Performed, Tape, Wait};
 use crate::run::time_zone::TimeZone;
-use crate::text::preview_bytes;
 use crate::tools::catalog::ResolvedTool;
 use crate::tools::caught::caught;
 use crate::tools::usage::Notation;
@@ -240,9 +239,6 @@ impl RunTape for Tape {
 /// What has panicked, if nothing nearer knows it: cx itself, or a function of the embedder that must not.
 const PROGRAM: &str = "the program that runs scripts";
 
-/// Maximum bytes of what is said about a query that cannot be read: errors of serde quote what they do not know.
-const MAX_UNREADABLE: usize = 1_000;
-
 /// Answers a query. `bytes` is the length of its text.
 fn answer_query(
     context: Arc<ExecutionContext>,
@@ -251,11 +247,7 @@ fn answer_query(
 ) -> impl Future<Output = Result<String, ToolError>> + Send {
     let runtime = Arc::clone(&context);
     let answer = runtime.in_runtime(async move {
-        let unreadable = |error: TreeError| {
-            let message = preview_bytes(&error.to_string(), MAX_UNREADABLE).into_owned();
-            ToolError::new(ToolErrorCode::InvalidArguments, message)
-        };
-        let request = request.map_err(unreadable)?;
+        let request = request.map_err(|error| ToolError::unreadable(&error))?;
         let _held = request.is_held_here().then(|| context.hold_uncounted(bytes)).transpose()?;
         tokio::select! {
             biased;
@@ -375,7 +367,7 @@ async fn search(
         "names" => context.describe_each(&tools, ResolvedTool::name_and_server)?.into(),
         other => {
             let message = format!("expected detail `names`, `descriptions`, `usage` or `full`: `{other}`");
-            return Err(ToolError::new(ToolErrorCode::InvalidArguments, message));
+            return Err(ToolError::unreadable(&message));
         }
     };
     Ok(described.to_string())

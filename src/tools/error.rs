@@ -7,6 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::durations::milliseconds;
 use crate::json::Json;
+use crate::text::preview_bytes;
+
+/// Maximum bytes of the reason why arguments cannot be read.
+const MAX_UNREADABLE: usize = 1_000;
 
 /// Why a tool call failed: a closed set of codes that scripts can branch on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -211,6 +215,13 @@ impl ToolError {
             server_failure: None,
             json_rpc_code: None,
         }
+    }
+
+    /// The error for arguments that cannot be read. Of the reason only the beginning is kept: an error of serde quotes
+    /// what it did not expect, which can have the length of the arguments.
+    pub(crate) fn unreadable(reason: &impl fmt::Display) -> Self {
+        let reason = reason.to_string();
+        Self::new(ToolErrorCode::InvalidArguments, preview_bytes(&reason, MAX_UNREADABLE))
     }
 
     /// The error for a server that cannot be reached or used.

@@ -138,10 +138,7 @@ where
     Arc::new(move |arguments| {
         let arguments = match serde_json::from_value::<Arguments>(arguments) {
             Ok(arguments) => arguments,
-            Err(error) => {
-                let error = ToolError::new(ToolErrorCode::InvalidArguments, error.to_string());
-                return futures::future::ready(Err(error)).boxed();
-            }
+            Err(error) => return futures::future::ready(Err(ToolError::unreadable(&error))).boxed(),
         };
         let call = function(arguments);
         async move {
@@ -169,5 +166,19 @@ pub(crate) fn definition(input_schema: Value) -> ToolDefinition {
         output_schema: None,
         annotations: None,
         meta: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An error of serde quotes what it did not expect.
+    #[tokio::test]
+    async fn v_763_arguments_that_cannot_be_read_are_not_quoted_as_a_whole() {
+        let tool = erase(|_number: u64| std::future::ready(Ok::<_, String>(())));
+        let error = tool(Value::from("a".repeat(1 << 20))).await.err().unwrap();
+        assert!(error.message.starts_with("invalid type: string \"aaa"), "{error:?}");
+        assert!(error.message.len() < 2_000, "{}", error.message.len());
     }
 }

@@ -77,7 +77,8 @@ pub(crate) enum Command {
     /// it, shows the changes, and makes them. Keeps a copy of every file. Then connects to the servers and
     /// counts the tokens of their tools, before and after.
     ///
-    /// Exit status: 0 success, 1 a confirmation was refused, 2 a file cannot be read or changed.
+    /// Exit status: 0 success, 1 a confirmation was refused, 2 usage, or a file cannot be read or
+    /// changed, 130 interrupted.
     Setup(SetupArguments),
 
     /// Run a TypeScript, JavaScript or Python file, or a saved script by its name
@@ -184,8 +185,9 @@ pub(crate) enum Command {
     /// Look for problems, and name their remedies
     ///
     /// Starts both engines and all servers, and looks at the configuration, the machine and its limits,
-    /// caches, sign-ins, the state of scripts, the audit trail and the MCP clients. Changes nothing, and
-    /// asks no language model unless --ask-model is given.
+    /// caches, sign-ins, the state of scripts, the audit trail and the MCP clients. Makes missing
+    /// directories and stores Python's machine code, and changes nothing else. Asks no language model
+    /// unless --ask-model is given.
     ///
     /// Exit status: 0 no problems, 1 problems, 2 usage.
     Doctor(DoctorArguments),

@@ -53,10 +53,11 @@ pub(crate) fn run(arguments: &DoctorArguments) -> anyhow::Result<ExitStatus> {
         }]),
     }
     progress.say("looking at files");
-    report.add(stored::check(&config));
-    report.add([model::check(&config)]);
+    let loaded = is_loaded.then_some(&config);
+    report.add(stored::check(loaded));
+    report.add([model::check(loaded)]);
     report.add(clients::check());
-    report.add(machine::sandbox(&config));
+    report.add(machine::sandbox(loaded));
     drop(progress);
     if arguments.json {
         output::print_json(&report.to_json().to_string())?;
@@ -68,8 +69,8 @@ pub(crate) fn run(arguments: &DoctorArguments) -> anyhow::Result<ExitStatus> {
     Ok(if report.is_ok() { ExitStatus::Success } else { ExitStatus::Failed })
 }
 
-/// Runs the checks that wait for engines, servers and models. Without a configuration that `is_loaded` no servers are
-/// known.
+/// Runs the checks that wait for engines, servers and models. Without a configuration that `is_loaded` no servers and
+/// no models are known.
 ///
 /// # Errors
 ///
@@ -92,7 +93,7 @@ fn run_checks(
             checks.push(servers::unknown());
         }
         checks.extend(servers::sign_ins(&context.config).await);
-        if arguments.ask_model {
+        if arguments.ask_model && is_loaded {
             checks.push(model::ask(context, progress).await);
         }
         context.executor.close().await;

@@ -10,6 +10,7 @@ use crate::args::ReplayArguments;
 use crate::delivery::{deliver, max_wait};
 use crate::diagnostic::{self, invalid};
 use crate::exit::ExitStatus;
+use crate::text::shown_path;
 use crate::{document, logging, output, signals, source, writer};
 
 /// Runs the script of a recording again, and reports the first difference.
@@ -82,7 +83,7 @@ fn executor(recording: &Recording) -> anyhow::Result<Executor> {
 
 fn read(path: &Path) -> anyhow::Result<Recording> {
     let text = source::read_bounded(path, "the recording", Recording::MAX_FILE_BYTES)?;
-    Recording::parse(&text).with_context(|| format!("failed to read the recording `{}`", path.display()))
+    Recording::parse(&text).with_context(|| format!("failed to read the recording `{}`", shown_path(path)))
 }
 
 /// Writes the recording of a run to a file that only its user can read, whole or not at all.
@@ -91,7 +92,7 @@ fn read(path: &Path) -> anyhow::Result<Recording> {
 ///
 /// If there is none, or the file cannot be written.
 pub(crate) fn write(path: &Path, recording: Option<&Recording>) -> anyhow::Result<()> {
-    let shown = path.display();
+    let shown = shown_path(path);
     let Some(recording) = recording else {
         diagnostic::print_warning(&format!("nothing is recorded to `{shown}`: the script was not started"));
         return Ok(());

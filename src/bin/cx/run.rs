@@ -23,6 +23,7 @@ use crate::exit::ExitStatus;
 use crate::output::OutputError;
 use crate::rules::ArgumentRules;
 use crate::source::Source;
+use crate::text::shown_path;
 use crate::trace::TraceFormat;
 use crate::{
     audit_watch, diagnostic, document, logging, output, replay, setup, signals, source, telemetry, trace,
@@ -181,7 +182,7 @@ fn elsewhere(
             if let Some(file) = &arguments.remote_token_file {
                 // Each connection reads it, because it may be replaced. One that is missing is a mistake.
                 let failed =
-                    |error: io::Error| anyhow::anyhow!("--remote-token-file {}: {error}", file.display());
+                    |error: io::Error| anyhow::anyhow!("--remote-token-file {}: {error}", shown_path(file));
                 fs::metadata(file).map_err(|error| invalid(failed(error)))?;
                 workers.token_file = Some(file.clone());
             }
@@ -247,7 +248,7 @@ impl KeptFiles {
     fn write(&self, run: Option<RunTrace>, recording: Option<&Recording>) -> anyhow::Result<()> {
         let written = match (&self.trace, run) {
             (Some((path, format)), Some(run)) => trace::write(path, *format, &run)
-                .with_context(|| format!("failed to write the trace `{}`", path.display())),
+                .with_context(|| format!("failed to write the trace `{}`", shown_path(path))),
             _ => Ok(()),
         };
         if let Some(path) = &self.recording {
@@ -260,7 +261,7 @@ impl KeptFiles {
 /// Checks that the trace or the recording can be written after the run.
 fn check_file(path: &Path, what: &str) -> anyhow::Result<()> {
     document::check_replaceable(path).with_context(|| {
-        let shown = path.display();
+        let shown = shown_path(path);
         format!("the script is not run, because its {what} `{shown}` cannot be written")
     })
 }

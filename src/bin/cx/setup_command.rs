@@ -170,28 +170,37 @@ fn survey(arguments: &SetupArguments) -> anyhow::Result<Survey> {
             )));
         }
     }
-    if !arguments.clients.is_empty() {
-        let is_asked_for = |of: &str| arguments.clients.iter().any(|name| name == of);
-        survey.clients.retain(|client| is_asked_for(client.name));
-        survey.projects.retain(|project| is_asked_for(project.client));
-    }
     for name in &arguments.servers {
         check_named(&survey, arguments, name).map_err(diagnostic::invalid)?;
     }
+    survey.clients.retain(|client| is_selected(arguments, client.name));
+    survey.projects.retain(|project| is_selected(arguments, project.client));
     Ok(survey)
 }
 
-/// Checks that a server that an argument names can be put behind cx.
+fn is_selected(arguments: &SetupArguments, client: &str) -> bool {
+    arguments.clients.is_empty() || arguments.clients.iter().any(|name| name == client)
+}
+
+/// Checks that a server that an argument names can be put behind cx. The survey is of all clients.
 ///
 /// # Errors
 ///
-/// If no client has such a server, or none can be moved.
+/// If no selected client has such a server, or none can be moved.
 fn check_named(survey: &Survey, arguments: &SetupArguments, name: &str) -> anyhow::Result<()> {
     let servers =
         survey.lists().flat_map(|(list, servers)| servers.iter().map(move |server| (list.clone(), server)));
-    let named: Vec<(ServerList, &FoundServer)> = servers.filter(|(_, server)| server.name == name).collect();
-    let Some((first, _)) = named.first() else { bail!("no client has a server `{name}`") };
-    let reasons: Vec<String> = named.iter().filter_map(|(_, server)| why_left(&server.fitness)).collect();
+    let all: Vec<(ServerList, &FoundServer)> = servers.filter(|(_, server)| server.name == name).collect();
+    let Some((other, _)) = all.first() else { bail!("no client has a server `{name}`") };
+    let named: Vec<_> = all.iter().filter(|(list, _)| is_selected(arguments, list.client)).collect();
+    let Some((first, _)) = named.first() else {
+        bail!(
+            "`{name}` is a server of {}, which --client leaves out: add `--client {}`",
+            owner(survey, other),
+            other.client
+        );
+    };
+    let reasons: Vec<String> = named.iter().filter_map(|(list, server)| why_left(list, server)).collect();
     if let Some(reason) = reasons.first().filter(|_| reasons.len() == named.len()) {
         bail!("`{name}` cannot be put behind cx: {reason}");
     }
@@ -205,8 +214,11 @@ fn check_named(survey: &Survey, arguments: &SetupArguments, name: &str) -> anyho
 }
 
 /// Why a server is never put behind cx; `None` if it can be.
-fn why_left(fitness: &ServerFitness) -> Option<String> {
-    match fitness {
+fn why_left(list: &ServerList, server: &FoundServer) -> Option<String> {
+    if let Some(directory) = list.directory.as_deref().filter(|directory| !directory.is_dir()) {
+        return Some(format!("it is for {}, which does not exist any more", shown_below_home(directory)));
+    }
+    match &server.fitness {
         ServerFitness::Cx => Some("it is cx itself".to_owned()),
         ServerFitness::Executor => Some("it is an executor like cx".to_owned()),
         ServerFitness::Unusable(reason) => Some(one_line(reason)),

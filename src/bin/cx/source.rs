@@ -10,6 +10,7 @@ use cx::text::{one_line, preview};
 use cx::{Json, Language, SavedScript, ScriptsError};
 
 use crate::args::{RunArguments, ScriptLanguage};
+use crate::text::shown_path;
 use crate::{diagnostic, setup};
 
 /// The value of `--input` that reads stdin.
@@ -83,7 +84,7 @@ fn read_named(named: &Path, asked: Option<ScriptLanguage>) -> anyhow::Result<Sou
         bail!("the saved script `{}` is {language}: leave out `--lang`", saved.name);
     }
     if named.exists() {
-        let name = named.display();
+        let name = shown_path(named);
         diagnostic::print_note(&format!("`{name}` is the saved script; `./{name}` is the file"));
     }
     let (text, name) = (saved.source.clone(), saved.path.display().to_string());
@@ -178,7 +179,7 @@ fn read_stdin(what: &str) -> anyhow::Result<String> {
 ///
 /// If it cannot be read, is larger, or is not text.
 pub(crate) fn read_bounded(path: &Path, what: &str, most: usize) -> anyhow::Result<String> {
-    let shown = path.display();
+    let shown = shown_path(path);
     let file = File::open(path).with_context(|| format!("failed to open {what} `{shown}`"))?;
     let kind = file.metadata().with_context(|| format!("failed to read {what} `{shown}`"))?;
     if kind.is_dir() {

@@ -13,7 +13,7 @@ use crate::diagnostic;
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
 use crate::setup;
-use crate::text::counted;
+use crate::text::{counted, shown_path};
 
 /// Lists or deletes the stored state.
 ///
@@ -22,7 +22,7 @@ use crate::text::counted;
 /// If the file cannot be used, the handle is not valid, or confirmation cannot be asked for.
 pub(crate) fn run(command: StateCommand) -> anyhow::Result<ExitStatus> {
     let store = setup::state_store(&setup::directories()?);
-    let used = || format!("failed to use {}", store.path().display());
+    let used = || format!("failed to use {}", shown_path(store.path()));
     match command {
         StateCommand::List { json } => {
             let usage = store.usage().with_context(used)?;
@@ -30,7 +30,7 @@ pub(crate) fn run(command: StateCommand) -> anyhow::Result<ExitStatus> {
                 diagnostic::print_warning(&format!(
                     "the state file was damaged and set aside, and scripts started anew: {}; \
                      `cx state clear --all` removes it",
-                    file.display()
+                    shown_path(&file)
                 ));
             }
             if json {
@@ -67,7 +67,7 @@ fn counted_keys(keys: u64) -> String {
 }
 
 fn render(store: &StateStore, usage: &[StateUsage]) -> String {
-    let mut text = format!("{}\n", store.path().display());
+    let mut text = format!("{}\n", shown_path(store.path()));
     for usage in usage {
         let StateUsage { scope, keys, bytes, unused_days, damaged_keys, .. } = usage;
         let keys = counted_keys(*keys);

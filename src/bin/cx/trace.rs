@@ -22,6 +22,7 @@ use parking_lot::Mutex;
 
 use self::drawing::Drawing;
 use self::notices::Notices;
+use crate::text::shown_path;
 use crate::{diagnostic, document};
 
 /// Maximum number of traces that `cx serve --traces` keeps, and of bytes of all of them.
@@ -60,7 +61,7 @@ impl TraceFormat {
             Some("html" | "htm") => Ok(Self::Html),
             _ => bail!(
                 "--trace {}: expected a name that ends with .html (a page) or .json (for Perfetto)",
-                path.display()
+                shown_path(path)
             ),
         }
     }
@@ -96,7 +97,7 @@ impl TraceDirectory {
     /// If the directory cannot be made, or if others can write to it.
     pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
         make_directory(path)?;
-        let shown = path.display();
+        let shown = shown_path(path);
         let metadata = fs::metadata(path).with_context(|| format!("failed to read `{shown}`"))?;
         let ownership = Ownership::from_metadata(&metadata);
         if ownership.others_may_write() {
@@ -117,7 +118,7 @@ impl TraceDirectory {
                     let line = match kept {
                         Ok(()) => notices.keep(Instant::now()),
                         Err(error) => lose(&mut notices, || {
-                            format!("no trace can be written to `{}`: {error}", directory.display())
+                            format!("no trace can be written to `{}`: {error}", shown_path(&directory))
                         }),
                     };
                     drop(notices);
@@ -172,7 +173,7 @@ fn print(line: Option<String>) {
 /// Those of the system.
 pub(crate) fn write_shown(directory: &Path, run: &str, drawing: &Drawing) -> anyhow::Result<PathBuf> {
     make_directory(directory)?;
-    let shown = directory.display();
+    let shown = shown_path(directory);
     let path = directory.join(format!("{PREFIX}{run}{SUFFIX}"));
     let written = document::replace_private(&path, &html::render(drawing))
         .and_then(|()| remove_oldest(directory, MAX_SHOWN_FILES));
@@ -183,7 +184,7 @@ pub(crate) fn write_shown(directory: &Path, run: &str, drawing: &Drawing) -> any
 /// Makes a directory that only its user can read, and those above it, if it is missing.
 fn make_directory(path: &Path) -> anyhow::Result<()> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.with_context(|| format!("failed to make the directory `{}`", path.display()))
+    made.with_context(|| format!("failed to make the directory `{}`", shown_path(path)))
 }
 
 /// Removes the pages that were written first.

@@ -17,6 +17,7 @@ use crate::diagnostic::{invalid, print_note};
 use crate::exit::ExitStatus;
 use crate::signals::Endings;
 use crate::source;
+use crate::text::shown_path;
 
 /// How often the files are checked.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -108,7 +109,7 @@ async fn follow(paths: &[PathBuf]) -> anyhow::Result<ExitStatus> {
             () = seen.wait_until_quiet() => {}
             _signal = endings.received() => return Ok(last),
         }
-        print_note(&format!("watch: {} changed", changed.display()));
+        print_note(&format!("watch: {} changed", shown_path(&changed)));
     }
 }
 
@@ -188,7 +189,7 @@ impl Contents {
             };
             let since = *gone_since.get_or_insert_with(Instant::now);
             if !is_reported && since.elapsed() > MAX_GONE {
-                print_note(&format!("watch: {} is gone; waiting for it", missing.display()));
+                print_note(&format!("watch: {} is gone; waiting for it", shown_path(missing)));
                 is_reported = true;
             }
         }

@@ -156,8 +156,8 @@ impl ScriptLibrary {
 
 /// What a call of the tool that saves a script asks for. Without a language it is that of the calling script.
 fn save_request(arguments: Map<String, Value>, of_caller: Language) -> Result<SaveRequest, ToolError> {
-    let arguments: SaveArguments = serde_json::from_value(Value::Object(arguments))
-        .map_err(|error| ToolError::new(ToolErrorCode::InvalidArguments, error.to_string()))?;
+    let arguments: SaveArguments =
+        serde_json::from_value(Value::Object(arguments)).map_err(|error| ToolError::unreadable(&error))?;
     let SaveArguments { name, code, description, input, language, replace } = arguments;
     let language = language.map_or(of_caller, |language| match language {
         SavedLanguage::TypeScript => Language::TypeScript,

@@ -48,10 +48,7 @@ impl HostInterface for HostCalls {
     fn call_blocking(&self, batch: &str) -> String {
         let Batch { calls, max_parallel } = match serde_json::from_str(batch) {
             Ok(batch) => batch,
-            Err(error) => {
-                let error = ToolError::new(ToolErrorCode::InvalidArguments, error.to_string());
-                return encode_answer(Err(error));
-            }
+            Err(error) => return encode_answer(Err(ToolError::unreadable(&error))),
         };
         let max_parallel = max_parallel.map_or(usize::MAX, |max| max.get() as usize);
         let calls = calls.into_iter().map(|Call { server, tool, arguments }| {

@@ -33,13 +33,12 @@ pub(crate) fn failed(problem: impl Into<String>) -> SignInError {
 /// without what the configuration may have as a secret in them.
 pub(crate) fn described(error: &SignInError) -> String {
     let text = with_sources(error);
-    let words: Vec<Cow<'_, str>> = text.split(' ').map(without_secrets).collect();
-    preview(&words.join(" "))
+    preview(&text.split_inclusive(char::is_whitespace).map(without_secrets).collect::<String>())
 }
 
-/// A word that may be an address, without its user's name, its password and its query.
+/// A word that may be an address, without its user's name, its password and its query. What follows it stays.
 fn without_secrets(word: &str) -> Cow<'_, str> {
-    let address = word.trim_end_matches([':', ',', ';', '.', '`']);
+    let address = word.trim_end_matches(|last: char| last.is_whitespace() || ":,;.`\"')>".contains(last));
     let end = &word[address.len()..];
     let Some((scheme, rest)) = address.split_once("://") else { return word.into() };
     let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
@@ -70,6 +69,8 @@ mod tests {
             ("at https://me:geheim@h:8/mcp?key=geheim: refused", "at https://***@h:8/mcp?***: refused"),
             ("`https://h?key=geheim#geheim`", "`https://h?***`"),
             ("https://geheim@h", "https://***@h"),
+            ("(https://h?key=geheim): refused", "(https://h?***): refused"),
+            ("a https://h/\thttps://geheim@h", "a https://h/\\u{9}https://***@h"),
             ("https://h/a/b.c, and no more.", "https://h/a/b.c, and no more."),
             ("a://", "a://"),
         ] {

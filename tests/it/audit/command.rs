@@ -142,7 +142,7 @@ fn a_trail_is_shown_verified_signed_and_exported() {
     let said = text(&output);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(
-        said.contains("with the key config/cx/config.json: the key is no public key of a trail"),
+        said.contains("with the key config/cx/config.json: the key is not a public key of a trail"),
         "{said}"
     );
     // A beginning of several ids.

@@ -303,6 +303,10 @@ fn a_named_server_that_cannot_move_is_an_error() {
         let said = text(&output.stderr);
         assert!(output.status.code() == Some(2) && said.starts_with(&format!("error: {expected}")), "{said}");
     }
+    let output = home.setup(&["--yes", "--no-connect", "--client", "codex", "--server", "library"]);
+    let expected = "error: `library` is a server of Claude Code, which --client leaves out: \
+        add `--client claude-code`\n";
+    assert_eq!((&*text(&output.stderr), output.status.code()), (expected, Some(2)));
     assert!(!home.path(OWN).exists());
 }
 

@@ -281,13 +281,16 @@ fn a_server_that_wants_a_sign_in_and_tokens_that_cannot_be_used() {
 fn configuration_that_is_wrong_ignored_or_not_trusted() {
     let home = Home::new();
     home.write(".config/cx/config.json", "{ \"mcpServers\": ");
-    let ill = home.doctor(&["--offline"]);
+    let ill = home.doctor(&["--offline", "--ask-model"]);
     assert_eq!(ill.status, 1);
     ill.has("problem", "configuration", "config.json", "");
     // The other checks are made nevertheless.
     assert_eq!(ill.section("engines").len(), 2);
-    ill.has("skipped", "servers", "the configuration cannot be used", "");
-    assert_eq!(ill.section("servers").len(), 1);
+    for unknown in ["servers", "caches", "audit trail", "language model"] {
+        ill.has("skipped", unknown, "the configuration cannot be used", "");
+        assert_eq!(ill.section(unknown).len(), 1);
+    }
+    ill.has("ok", "sandbox features of the kernel", "not known whether they are configured", "");
 
     home.write(".config/cx/config.json", &json!({
         "mcpServers": { "well": entry(&["well"]), "odd": { "command": "x", "env": { "LD_PRELOAD": "x.so" } } },

@@ -168,14 +168,15 @@ fn without_stored_lists_servers_are_asked_when_the_configuration_changes_only() 
         let line = format!("echo >> '{}'; exec '{}' stdio well", starts.display(), program.display());
         let server = json!({ "command": "sh", "args": ["-c", line] });
         home.configure(&json!({ "cache": { "enabled": false }, "mcpServers": { "first": server } }));
+        // A file counts as changed again for three seconds. After them only the first look finds a change.
+        let written = home.path(".config/cx/config.json").metadata().unwrap().modified().unwrap();
+        wait_until(|| written.elapsed().is_ok_and(|age| age > Duration::from_secs(5)));
         let mut command = home.command(&["types", "--watch", "--out", "cx.d.ts"]);
         let mut child = command.args(more).spawn().unwrap();
         let declared = || fs::read_to_string(home.path("cx.d.ts")).unwrap_or_default();
         wait_until(|| declared().contains("  echo("));
-        // The file counts as changed again for three seconds.
-        let written = home.path(".config/cx/config.json").metadata().unwrap().modified().unwrap();
-        wait_until(|| written.elapsed().unwrap() > Duration::from_secs(5));
         let asked = fs::metadata(&starts).unwrap().len();
+        // Two more looks.
         std::thread::sleep(Duration::from_millis(2500));
         assert_eq!(fs::metadata(&starts).unwrap().len(), asked, "{more:?}");
         assert!(declared().contains("  echo("), "{more:?}: {}", declared());
@@ -191,4 +192,11 @@ fn a_path_is_shown_on_one_line() {
     let output = home.command(&["types", "--check", "--out", "a\n\u{200b}b"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!((&*said, output.status.code()), ("a\\u{a}\\u{200b}b/cx.d.ts: missing\n", Some(1)));
+    // Also by other commands.
+    for arguments in [&["replay", "a\nb"][..], &["run", "--trace", "a\nb", "-e", "return 1"]] {
+        let output = home.command(arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains("a\\u{a}b"), "{arguments:?}: {said}");
+        assert!(!said.contains("a\nb"), "{arguments:?}: {said}");
+    }
 }

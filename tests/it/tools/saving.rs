@@ -105,7 +105,7 @@ async fn bad_saves_are_refused_before_anybody_is_asked() {
     for (arguments, part) in [
         ("{ name: '../x', code: 'return 1' }", "name"),
         ("{ name: '__proto__', code: 'return 1' }", "name"),
-        ("{ name: 'save', code: 'return 1' }", "no name"),
+        ("{ name: 'save', code: 'return 1' }", "is not a name"),
         ("{ name: 'there', code: 'return 2' }", "replace: true"),
         ("{ name: 'a', code: '' }", "empty"),
         ("{ name: 'a', code: 'return 1', input: { type: 'array' } }", "type: object"),

@@ -19,11 +19,11 @@ pub(crate) struct SetupArguments {
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Only this client, such as `claude-code` or `cursor`
+    /// Only this client, such as `claude-code` or `cursor`; can be repeated
     #[arg(long = "client", value_name = "NAME")]
     pub(crate) clients: Vec<String>,
 
-    /// Put only this server behind cx
+    /// Put only this server behind cx; can be repeated
     #[arg(long = "server", value_name = "NAME")]
     pub(crate) servers: Vec<String>,
 

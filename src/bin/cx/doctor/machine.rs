@@ -106,8 +106,8 @@ pub(super) fn refused(problem: &str) -> Check {
     Check::problem(SECTION, "limits of the process", problem, mend)
 }
 
-/// What the kernel offers for sandboxes. This is only reported.
-pub(super) fn sandbox(config: &Config) -> Vec<Check> {
+/// What the kernel offers for sandboxes, and whether the configuration uses it, if there is one. This is only reported.
+pub(super) fn sandbox(config: Option<&Config>) -> Vec<Check> {
     let features = SandboxFeatures::of_kernel();
     let ok = |name: &str, message: String| Check::ok(SANDBOX, name, message);
     let is_there = |is_there: bool| if is_there { "there" } else { "not there" }.to_owned();
@@ -140,7 +140,7 @@ pub(super) fn sandbox(config: &Config) -> Vec<Check> {
             .with("forWorkers", group.is_some_and(|group| group.worker_groups.is_some())),
         worker_processes(&features, config),
     ];
-    checks.extend(elsewhere(config));
+    checks.extend(config.and_then(elsewhere));
     checks
 }
 
@@ -159,13 +159,18 @@ fn elsewhere(config: &Config) -> Option<Check> {
 }
 
 /// What confines worker processes here, and whether the configuration uses them.
-fn worker_processes(features: &SandboxFeatures, config: &Config) -> Check {
+fn worker_processes(features: &SandboxFeatures, config: Option<&Config>) -> Check {
     const NAME: &str = "worker processes";
     let boundaries = [("Landlock", features.landlock_abi.is_some()), ("seccomp", features.seccomp)];
     let missing: Vec<&str> =
         boundaries.iter().filter_map(|(name, is_there)| (!is_there).then_some(*name)).collect();
-    let is_wanted = matches!(config.isolation, Some(Isolation::Process(_)));
-    let wanted = if is_wanted { "configured" } else { "not configured" };
+    let is_configured = config.map(|config| matches!(config.isolation, Some(Isolation::Process(_))));
+    let is_wanted = is_configured == Some(true);
+    let wanted = match is_configured {
+        Some(true) => "configured",
+        Some(false) => "not configured",
+        None => "not known whether they are configured",
+    };
     let check = if !missing.is_empty() {
         let message = format!("{wanted}; this kernel lacks what confines them: {}", missing.join(", "));
         match is_wanted {
@@ -181,7 +186,7 @@ fn worker_processes(features: &SandboxFeatures, config: &Config) -> Check {
     } else {
         Check::ok(SANDBOX, NAME, format!("{wanted}; everything is there that confines them"))
     };
-    check.with("configured", is_wanted).with("missing", missing)
+    check.with("configured", is_configured).with("missing", missing)
 }
 
 /// An amount of memory for people.

@@ -17,8 +17,9 @@ const QUESTION: &str = "return await llm.ask('Answer with the word ok and nothin
 /// Time for the answer.
 const MAX_ANSWER: Duration = Duration::from_secs(60);
 
-/// Whether a provider is configured. No request is sent.
-pub(super) fn check(config: &Config) -> Check {
+/// Whether a provider is configured: not known without a configuration. No request is sent.
+pub(super) fn check(config: Option<&Config>) -> Check {
+    let Some(config) = config else { return Check::unknown(SECTION) };
     let who = match config.llm.access {
         LlmAccess::Always => "every script may ask it",
         LlmAccess::Never => "no script may ask it: `llm.enabled` is false",

@@ -73,6 +73,11 @@ impl Check {
         Self::new(section, name, Status::Skipped, message)
     }
 
+    /// The check of something in a configuration that cannot be loaded.
+    pub(super) fn unknown(section: &'static str) -> Self {
+        Self::skipped(section, "all", "not known, because the configuration cannot be used")
+    }
+
     pub(super) fn warning(
         section: &'static str,
         name: &str,

@@ -24,7 +24,7 @@ const MAX_NAMES: usize = 5;
 
 /// The check of the servers of a configuration that cannot be loaded.
 pub(super) fn unknown() -> Check {
-    Check::skipped(SECTION, "all", "not known, because the configuration cannot be used")
+    Check::unknown(SECTION)
 }
 
 /// Starts all servers and requests their tools, unless `is_offline`. Their answers are not stored.

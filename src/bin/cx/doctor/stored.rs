@@ -25,11 +25,11 @@ const MIN_FREE_BYTES: u64 = 100 << 20;
 /// The ending of files that were damaged and set aside.
 const DAMAGED: &str = ".damaged";
 
-/// The caches, the state, and the audit trail.
-pub(super) fn check(config: &Config) -> Vec<Check> {
-    let mut checks = caches(config);
+/// The caches, the state, and the audit trail. Without a configuration only the directory of the state is known.
+pub(super) fn check(config: Option<&Config>) -> Vec<Check> {
+    let mut checks = config.map_or_else(|| vec![Check::unknown(CACHES)], caches);
     checks.extend(state());
-    checks.push(audit(config));
+    checks.push(config.map_or_else(|| Check::unknown(AUDIT), audit));
     checks
 }
 

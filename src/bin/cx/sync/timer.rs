@@ -79,7 +79,7 @@ fn absolute(path: &Path) -> anyhow::Result<String> {
     let path = std::path::absolute(path).context("failed to find the working directory")?;
     match path.to_str() {
         Some(path) => Ok(path.to_owned()),
-        None => bail!("`{}` is not UTF-8, which the system's files are", path.display()),
+        None => bail!("`{}` is not UTF-8, which the system's files are", shown_path(&path)),
     }
 }
 

@@ -43,6 +43,13 @@ fn servers_of_one_directory_are_listed_with_their_files_and_stay() {
         said.contains("of one directory only, in ~/project/.vscode/mcp.json: --projects lets it move"),
         "{said}"
     );
+    let output = at_work(&home, &["--yes", "--projects", "--server", "old"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("`old` cannot be put behind cx: it is for /nowhere, which does not exist"),
+        "{said}"
+    );
 }
 
 #[test]
