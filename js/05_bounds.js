@@ -208,7 +208,7 @@ export function boundedURLSearchParams(URLSearchParams) {
   }
   const webidl = core.loadExtScript("ext:deno_webidl/00_webidl.js");
   // A copy of the pairs that were checked, which cannot change before the op reads it. The op panics if reading an
-  // element throws, as it may where one is missing and the script has a getter on `Array.prototype`. None is missing.
+  // element throws, as a getter of the script's on `Array.prototype` may. So each element is the list's own.
   const checkedPairs = (params) => {
     const pairs = params[list];
     if (!ArrayIsArray(pairs)) {
@@ -225,7 +225,7 @@ export function boundedURLSearchParams(URLSearchParams) {
       // Shared strings count each time, because the op copies each of them.
       length += name.length + value.length + PAIR_OVERHEAD;
       check("the query", length, MAX_URL);
-      // An own element: the op reads it, and where a getter of `Array.prototype` throws it ends the process.
+      // An assignment would call a setter on `Array.prototype`.
       ObjectDefineProperty(checked, index, {
         __proto__: null,
         value: [name, value],

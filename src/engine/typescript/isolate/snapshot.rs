@@ -34,7 +34,6 @@ pub(super) const ALLOWED_OPS: &[&str] = &[
     // `op_cx_no_rejections` in its place
     "op_drain_pending_rejections",
     "op_event_loop_has_more_work",
-    "op_set_format_exception_callback",
     "op_immediate_check",
     "op_timer_schedule",
     "op_timer_track",
@@ -42,6 +41,8 @@ pub(super) const ALLOWED_OPS: &[&str] = &[
     "op_timer_now",
     "op_ref_op",
     "op_unref_op",
+    // the bootstrap, before there is a script
+    "op_set_format_exception_callback",
     // the formatting of values (js/35_inspect.js): these ops only read values, and their results
     // are in the guest's heap, no larger than what they read
     "op_cx_kind",
