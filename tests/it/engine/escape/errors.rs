@@ -128,10 +128,10 @@ async fn v_741_rejections_in_timers_are_reported() {
     assert_eq!(result.printed(), reports.join("\n"));
 }
 
-/// Each import fails at once and makes the script import again.
+/// Each import ends at once and makes the script import again.
 #[test]
 fn v_748_imports_that_follow_failed_imports() {
-    for specifier in ["x", "mcp:nope"] {
+    for specifier in ["x", "mcp:nope", "node:fs"] {
         let source = format!(
             "const again = () => {{ import('{specifier}').catch(() => {{}}).then(again) }};
              for (let chain = 0; chain < 50; chain++) again();
@@ -167,6 +167,12 @@ fn v_740_imports_while_modules_are_evaluated() {
         );
         survives(&source, "none", 400);
     }
+}
+
+/// deno_core keeps each module until the run ends.
+#[test]
+fn v_740_modules_of_a_loop_of_imports_are_counted() {
+    survives("for (;;) await import('mcp:mock')", "MEMORY_LIMIT", 400);
 }
 
 /// V8 prints what nothing listens to: the report of the canary would not be all of its stdout.
