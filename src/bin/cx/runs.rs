@@ -1,6 +1,6 @@
 //! `cx runs`: runs, from the audit trail.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt::Write as _;
 use std::path::{self, Path, PathBuf};
 use std::time::Duration;
@@ -58,25 +58,26 @@ fn resolve_id(directory: &Path, given: Option<&str>) -> anyhow::Result<String> {
     if let Some(id) = given.filter(|id| id.len() >= ID_LETTERS) {
         return Ok(id.to_owned());
     }
-    let mut found: Vec<String> = Vec::new();
+    // A line can be in the trail twice.
+    let mut found: BTreeSet<String> = BTreeSet::new();
     each_line(directory, |line| {
         let id = line.text_of("run").filter(|id| id.len() <= MAX_ID);
         let Some(id) = id.filter(|_| line.text_of("event") == Some("run.started")) else { return Ok(()) };
         match given {
-            None => found = vec![id.to_owned()],
+            None => found = BTreeSet::from([id.to_owned()]),
             Some(beginning) if id.starts_with(beginning) && found.len() < MAX_LISTED_RUNS => {
-                found.push(id.to_owned());
+                found.insert(id.to_owned());
             }
             Some(_) => {}
         }
         Ok(())
     })?;
-    match (given, found.as_slice()) {
-        (_, [id]) => Ok(id.clone()),
-        (Some(id), []) => Ok(id.to_owned()),
+    match (given, found.len()) {
+        (_, 1) => Ok(found.pop_first().unwrap_or_default()),
+        (Some(id), 0) => Ok(id.to_owned()),
         (None, _) => bail!("{}", no_runs(directory)),
         (Some(beginning), several) => {
-            bail!("{} runs begin with `{}`; write more of the id", several.len(), one_line(beginning))
+            bail!("{several} runs begin with `{}`; write more of the id", one_line(beginning))
         }
     }
 }
@@ -388,6 +389,19 @@ mod tests {
                 " ".repeat(11)
             )
         );
+    }
+
+    #[test]
+    fn a_run_whose_start_is_in_the_trail_twice_is_one_run() {
+        let directory = tempfile::tempdir().unwrap();
+        let line = |id: &str| format!("{}\n", json!({ "event": "run.started", "run": id }));
+        let text = [line("ab1"), line("b2"), line("ab1")].concat();
+        std::fs::write(directory.path().join("2026-01-01.jsonl"), text).unwrap();
+        assert_eq!(resolve_id(directory.path(), Some("a")).unwrap(), "ab1");
+        assert_eq!(resolve_id(directory.path(), None).unwrap(), "ab1");
+        assert_eq!(resolve_id(directory.path(), Some("c")).unwrap(), "c");
+        let error = resolve_id(directory.path(), Some("")).unwrap_err().to_string();
+        assert_eq!(error, "2 runs begin with ``; write more of the id");
     }
 
     /// Threat 727.
