@@ -22,7 +22,7 @@ const DESCRIPTORS: usize = 16;
 ///
 /// Mistakes in the arguments or the configuration, or a machine without worker processes.
 pub(crate) fn run(arguments: &WorkerArguments) -> anyhow::Result<ExitStatus> {
-    logging::start_in(arguments.log_format);
+    logging::start_of_service(arguments.log_format);
     let mut config = setup::load(Vec::new())?;
     diagnostic::print_warnings(&config.warnings);
     let queue = queue(arguments, config.isolation.take())?;
