@@ -1,5 +1,6 @@
 //! `cx runs`: runs, from the audit trail.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt::Write as _;
 use std::path::{self, Path, PathBuf};
@@ -117,15 +118,13 @@ struct LatestRuns {
 }
 
 impl LatestRuns {
-    /// Adds a line about the start of a run.
+    /// Adds a line about the start of a run. One that occurs again is ignored.
     fn start(&mut self, id: &str, line: &AuditLine) {
+        let Entry::Vacant(vacant) = self.by_id.entry(id.to_owned()) else { return };
         let run = ListedRun { id: id.to_owned(), started: line.text.clone(), ended: None };
         self.bytes += run.bytes();
-        match self.by_id.insert(id.to_owned(), run) {
-            None => self.order.push_back(id.to_owned()),
-            // The line occurs twice.
-            Some(before) => self.bytes -= before.bytes(),
-        }
+        vacant.insert(run);
+        self.order.push_back(id.to_owned());
     }
 
     /// Adds a line about the end of a run. That of a run which is not listed is ignored.
@@ -394,14 +393,31 @@ mod tests {
     #[test]
     fn a_run_whose_start_is_in_the_trail_twice_is_one_run() {
         let directory = tempfile::tempdir().unwrap();
-        let line = |id: &str| format!("{}\n", json!({ "event": "run.started", "run": id }));
-        let text = [line("ab1"), line("b2"), line("ab1")].concat();
-        std::fs::write(directory.path().join("2026-01-01.jsonl"), text).unwrap();
+        let line = |event: &str, id: &str| format!("{}\n", json!({ "event": event, "run": id }));
+        let text = [
+            line("run.started", "ab1"),
+            line("run.ended", "ab1"),
+            line("run.started", "b2"),
+            line("run.started", "ab1"),
+        ];
+        std::fs::write(directory.path().join("2026-01-01.jsonl"), text.concat()).unwrap();
         assert_eq!(resolve_id(directory.path(), Some("a")).unwrap(), "ab1");
         assert_eq!(resolve_id(directory.path(), None).unwrap(), "ab1");
         assert_eq!(resolve_id(directory.path(), Some("c")).unwrap(), "c");
         let error = resolve_id(directory.path(), Some("")).unwrap_err().to_string();
         assert_eq!(error, "2 runs begin with ``; write more of the id");
+        let mut latest = LatestRuns::default();
+        each_line(directory.path(), |line| {
+            let id = line.text_of("run").unwrap_or_default();
+            match line.text_of("event") {
+                Some("run.started") => latest.start(id, line),
+                _ => latest.end(id, line),
+            }
+            Ok(())
+        })
+        .unwrap();
+        let listed: Vec<_> = latest.runs().map(|run| (&*run.id, run.ended.is_some())).collect();
+        assert_eq!(listed, [("ab1", true), ("b2", false)]);
     }
 
     /// Threat 727.
