@@ -351,7 +351,7 @@ fn print_audit_failure(executor: &Executor) {
     if let Some((_, failure)) = &status.failure {
         audit_watch::print_failure(&status.directory, failure);
     } else if status.dropped > 0 {
-        diagnostic::print_warning(&format!("the audit trail lacks {} events", status.dropped));
+        diagnostic::print_warning(&format!("events that are not in the audit trail: {}", status.dropped));
     }
 }
 
