@@ -57,7 +57,8 @@ fn amount(bytes: usize) -> String {
 /// The error of a run that used up its fuel.
 pub(crate) fn out_of_fuel(host: &dyn RunHost) -> ScriptError {
     let fuel = host.limits().fuel.unwrap_or_default();
-    ScriptError::new(ErrorCode::FuelLimit, format!("the script used more than {fuel} units of fuel"))
+    let units = if fuel == 1 { "unit" } else { "units" };
+    ScriptError::new(ErrorCode::FuelLimit, format!("the script used more than {fuel} {units} of fuel"))
         .with_hint("do less per run: a unit is one instruction of the interpreter")
 }
 

@@ -101,18 +101,25 @@ fn open_alone(key: &LessSafeKey, sealed: &[u8]) -> Option<Vec<u8>> {
     Some(opened.to_vec())
 }
 
+/// Whether this is long enough, and text: a file of zeros, or a device, is not a secret.
 fn is_secret(secret: &[u8]) -> bool {
-    secret.len() >= MIN_SECRET
+    let is_binary = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
+    secret.len() >= MIN_SECRET && !secret.iter().any(is_binary)
 }
 
 /// Reads a file with a secret. The error is a sentence.
 fn read_secret<K>(path: &Path, key: impl FnOnce(&str) -> Option<K>) -> Result<K, String> {
     let shown = path.display();
     let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(MAX_SECRET).read_to_string(&mut text));
+    let read = File::open(path).and_then(|file| file.take(MAX_SECRET + 1).read_to_string(&mut text));
     read.map_err(|error| format!("the key file `{shown}` cannot be read: {error}"))?;
-    key(&text).ok_or_else(|| {
-        format!("the key file `{shown}` has no key: expected at least {MIN_SECRET} characters")
+    // A part of a longer text is not its secret.
+    let found = (text.len() as u64 <= MAX_SECRET).then(|| key(&text)).flatten();
+    found.ok_or_else(|| {
+        format!(
+            "the key file `{shown}` has no key: expected at least {MIN_SECRET} characters of text, and at most \
+             {MAX_SECRET} bytes"
+        )
     })
 }
 

@@ -46,6 +46,22 @@ fn a_key_has_a_least_length_and_no_white_space_around_it() {
 }
 
 #[test]
+fn a_key_is_a_whole_file_of_text() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    for (text, is_key) in [
+        (SECRET.to_owned(), true),
+        ("a".repeat(4_096), true),
+        ("a".repeat(4_097), false),
+        ("\0".repeat(64), false),
+    ] {
+        std::fs::write(file.path(), &text).unwrap();
+        assert_eq!(SharedKey::read(file.path()).is_ok(), is_key, "{} bytes", text.len());
+    }
+    let error = SharedKey::read("/dev/zero".as_ref()).unwrap_err();
+    assert!(error.starts_with("the key file `/dev/zero` has no key: "), "{error}");
+}
+
+#[test]
 fn what_stands_alone_is_for_one_purpose_and_one_run() {
     let sealed = key().seal(Purpose::Claim, &[RUN, WORKER], b"cx run 1").unwrap();
     assert!(!sealed.windows(6).any(|bytes| bytes == b"cx run"));

@@ -156,7 +156,7 @@ pub(crate) enum Command {
     ///
     /// Scripts of `cx serve --nats` and `cx run --nats` with the same server and key are executed here, in worker
     /// processes without files and network. Their tools are called where they come from. The first SIGTERM, SIGINT or
-    /// SIGHUP lets the scripts that run end and takes no more; a second one ends them.
+    /// SIGHUP lets the scripts that run end and takes no more; a second SIGTERM or SIGINT ends them.
     ///
     /// Exit status: 0 ended by a signal, 2 usage or configuration error, or this machine has no worker processes.
     Worker(WorkerArguments),

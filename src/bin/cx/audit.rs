@@ -116,8 +116,8 @@ fn verification(found: &Verification) -> String {
     );
     if found.open_calls > 0 {
         // Writing to a string cannot fail.
-        let _ =
-            writeln!(text, "{} calls have no end: their process is running or was killed", found.open_calls);
+        let calls = found.open_calls;
+        let _ = writeln!(text, "calls without an end, whose process is running or was killed: {calls}");
     }
     for notice in &found.notices {
         let _ = writeln!(text, "note: {}", one_line(notice));

@@ -35,7 +35,7 @@ pub(crate) async fn deliver(
     let is_written = tokio::select! {
         () = writer.finish() => true,
         () = sleep_for(max_wait) => false,
-        () = after_interrupt(interrupted) => false,
+        () = after_interrupt(interrupted, MAX_LAST_WRITE) => false,
     };
     if let Some(error) = writer.failure().map(OutputError::from) {
         if !error.is_closed_pipe() {
@@ -66,8 +66,8 @@ async fn sleep_for(time: Option<Duration>) {
     }
 }
 
-/// Completes [`MAX_LAST_WRITE`] after an interrupt, when an active reader has had enough time.
-async fn after_interrupt(interrupted: &CancellationToken) {
+/// Completes this time after an interrupt, when an active reader has had enough.
+pub(crate) async fn after_interrupt(interrupted: &CancellationToken, time: Duration) {
     interrupted.cancelled().await;
-    tokio::time::sleep(MAX_LAST_WRITE).await;
+    tokio::time::sleep(time).await;
 }

@@ -3,7 +3,6 @@
 use std::env::VarError;
 use std::error::Error as _;
 use std::fmt;
-use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
@@ -19,6 +18,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::args::LogFormat;
+use crate::stderr::{self, Logs};
 use crate::terminal::has_color;
 use crate::writer::{self, Stream};
 
@@ -30,13 +30,19 @@ pub(crate) fn start() {
     start_in(LogFormat::Text);
 }
 
-/// As [`start`], for a service. Its notes have the same format as its logs.
-pub(crate) fn start_in(format: LogFormat) {
+/// As [`start`], for a service. Its notes have the same format as its logs, and both are dropped while nothing reads
+/// them.
+pub(crate) fn start_of_service(format: LogFormat) {
+    stderr::drop_unread_lines();
+    start_in(format);
+}
+
+fn start_in(format: LogFormat) {
     NOTES_ARE_JSON.store(format == LogFormat::Json, Ordering::Relaxed);
     let Some(filter) = filter() else { return };
     let logger = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(io::stderr)
+        .with_writer(|| Logs)
         // The default has colors in files and pipes too.
         .with_ansi(format == LogFormat::Text && has_color(Stream::Stderr));
     match format {
@@ -170,7 +176,7 @@ fn has_no_secrets(metadata: &Metadata<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
+    use std::io::{self, Write};
     use std::sync::Arc;
 
     use parking_lot::Mutex;

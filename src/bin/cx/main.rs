@@ -46,6 +46,7 @@ mod setup_command;
 mod signals;
 mod source;
 mod state;
+mod stderr;
 mod sync;
 mod telemetry;
 mod terminal;

@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 use crate::args::{RunArguments, ScriptArguments};
 use crate::console::Console;
-use crate::delivery::{deliver, max_wait};
+use crate::delivery::{after_interrupt, deliver, max_wait};
 use crate::diagnostic::invalid;
 use crate::exit::ExitStatus;
 use crate::output::OutputError;
@@ -33,6 +33,10 @@ use crate::{
 /// How long closing the servers may delay the exit. Servers end within four seconds; only a token renewal at an
 /// authorization server may take longer, up to ten.
 pub(crate) const MAX_CLOSE: Duration = Duration::from_secs(12);
+
+/// How long the trace and the recording may take to be written once the user has interrupted the command. Regular files
+/// take less; a pipe may have no reader.
+const MAX_LAST_FILES: Duration = Duration::from_secs(3);
 
 /// Runs a script as the arguments specify, and prints its result.
 ///
@@ -89,7 +93,10 @@ pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     telemetry::finish(telemetry.as_ref());
     let trace = traced.lock().take();
     let written = runtime.block_on(kept.write_unless_interrupted(trace, recorded, &interrupted));
-    let Some(written) = written else { return status.map(|_status| ExitStatus::Interrupted) };
+    let Some(written) = written else {
+        diagnostic::print_warning("interrupted before the trace or the recording was written");
+        return status.map(|_status| ExitStatus::Interrupted);
+    };
     // The result has been printed, perhaps as JSON, so this failure is reported on stderr.
     status.and_then(|status| written.map_err(diagnostic::after_output).map(|()| status))
 }
@@ -218,7 +225,8 @@ impl KeptFiles {
     }
 
     /// Writes both on a thread of its own, because a pipe that was named is written to when its reader comes, if ever.
-    /// `None` if the user interrupts that.
+    /// `None` if they are not written [`MAX_LAST_FILES`] after the user has interrupted the command. A second interrupt
+    /// ends the process.
     async fn write_unless_interrupted(
         self,
         run: Option<RunTrace>,
@@ -228,8 +236,6 @@ impl KeptFiles {
         if self.trace.is_none() && self.recording.is_none() {
             return Some(Ok(()));
         }
-        // A run that was interrupted has its files too; a second signal ends the process.
-        let is_first = !interrupted.is_cancelled();
         let (sender, written) = oneshot::channel();
         let thread = thread::Builder::new().name("cx-files".to_owned()).spawn(move || {
             let _gone = sender.send(self.write(run, recording.as_ref()));
@@ -240,7 +246,7 @@ impl KeptFiles {
         }
         tokio::select! {
             written = written => Some(written.unwrap_or_else(|_gone| Err(anyhow::anyhow!("writing files panicked")))),
-            () = interrupted.cancelled(), if is_first => None,
+            () = after_interrupt(interrupted, MAX_LAST_FILES) => None,
         }
     }
 
@@ -345,7 +351,7 @@ fn print_audit_failure(executor: &Executor) {
     if let Some((_, failure)) = &status.failure {
         audit_watch::print_failure(&status.directory, failure);
     } else if status.dropped > 0 {
-        diagnostic::print_warning(&format!("the audit trail lacks {} events", status.dropped));
+        diagnostic::print_warning(&format!("events that are not in the audit trail: {}", status.dropped));
     }
 }
 

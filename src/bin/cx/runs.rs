@@ -1,6 +1,7 @@
 //! `cx runs`: runs, from the audit trail.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt::Write as _;
 use std::path::{self, Path, PathBuf};
 use std::time::Duration;
@@ -58,25 +59,26 @@ fn resolve_id(directory: &Path, given: Option<&str>) -> anyhow::Result<String> {
     if let Some(id) = given.filter(|id| id.len() >= ID_LETTERS) {
         return Ok(id.to_owned());
     }
-    let mut found: Vec<String> = Vec::new();
+    // A line can be in the trail twice.
+    let mut found: BTreeSet<String> = BTreeSet::new();
     each_line(directory, |line| {
         let id = line.text_of("run").filter(|id| id.len() <= MAX_ID);
         let Some(id) = id.filter(|_| line.text_of("event") == Some("run.started")) else { return Ok(()) };
         match given {
-            None => found = vec![id.to_owned()],
+            None => found = BTreeSet::from([id.to_owned()]),
             Some(beginning) if id.starts_with(beginning) && found.len() < MAX_LISTED_RUNS => {
-                found.push(id.to_owned());
+                found.insert(id.to_owned());
             }
             Some(_) => {}
         }
         Ok(())
     })?;
-    match (given, found.as_slice()) {
-        (_, [id]) => Ok(id.clone()),
-        (Some(id), []) => Ok(id.to_owned()),
+    match (given, found.len()) {
+        (_, 1) => Ok(found.pop_first().unwrap_or_default()),
+        (Some(id), 0) => Ok(id.to_owned()),
         (None, _) => bail!("{}", no_runs(directory)),
         (Some(beginning), several) => {
-            bail!("{} runs begin with `{}`; write more of the id", several.len(), one_line(beginning))
+            bail!("{several} runs begin with `{}`; write more of the id", one_line(beginning))
         }
     }
 }
@@ -116,15 +118,13 @@ struct LatestRuns {
 }
 
 impl LatestRuns {
-    /// Adds a line about the start of a run.
+    /// Adds a line about the start of a run. One that occurs again is ignored.
     fn start(&mut self, id: &str, line: &AuditLine) {
+        let Entry::Vacant(vacant) = self.by_id.entry(id.to_owned()) else { return };
         let run = ListedRun { id: id.to_owned(), started: line.text.clone(), ended: None };
         self.bytes += run.bytes();
-        match self.by_id.insert(id.to_owned(), run) {
-            None => self.order.push_back(id.to_owned()),
-            // The line occurs twice.
-            Some(before) => self.bytes -= before.bytes(),
-        }
+        vacant.insert(run);
+        self.order.push_back(id.to_owned());
     }
 
     /// Adds a line about the end of a run. That of a run which is not listed is ignored.
@@ -388,6 +388,36 @@ mod tests {
                 " ".repeat(11)
             )
         );
+    }
+
+    #[test]
+    fn a_run_whose_start_is_in_the_trail_twice_is_one_run() {
+        let directory = tempfile::tempdir().unwrap();
+        let line = |event: &str, id: &str| format!("{}\n", json!({ "event": event, "run": id }));
+        let text = [
+            line("run.started", "ab1"),
+            line("run.ended", "ab1"),
+            line("run.started", "b2"),
+            line("run.started", "ab1"),
+        ];
+        std::fs::write(directory.path().join("2026-01-01.jsonl"), text.concat()).unwrap();
+        assert_eq!(resolve_id(directory.path(), Some("a")).unwrap(), "ab1");
+        assert_eq!(resolve_id(directory.path(), None).unwrap(), "ab1");
+        assert_eq!(resolve_id(directory.path(), Some("c")).unwrap(), "c");
+        let error = resolve_id(directory.path(), Some("")).unwrap_err().to_string();
+        assert_eq!(error, "2 runs begin with ``; write more of the id");
+        let mut latest = LatestRuns::default();
+        each_line(directory.path(), |line| {
+            let id = line.text_of("run").unwrap_or_default();
+            match line.text_of("event") {
+                Some("run.started") => latest.start(id, line),
+                _ => latest.end(id, line),
+            }
+            Ok(())
+        })
+        .unwrap();
+        let listed: Vec<_> = latest.runs().map(|run| (&*run.id, run.ended.is_some())).collect();
+        assert_eq!(listed, [("ab1", true), ("b2", false)]);
     }
 
     /// Threat 727.

@@ -52,7 +52,7 @@ const DESCRIPTORS: usize = 16;
 /// Mistakes in the arguments or the configuration.
 pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<ExitStatus> {
     // Before anything is printed.
-    logging::start_in(arguments.log_format);
+    logging::start_of_service(arguments.log_format);
     // Called while the process has one thread, because it changes the environment.
     let passed = passed_listener(arguments.http)?;
     let mut files = ConfigFiles::new(setup::load_options(arguments.scripts.mcp_config.clone())?);

@@ -76,8 +76,7 @@ pub(crate) fn watch_interrupts(interrupted: CancellationToken) -> anyhow::Result
     tokio::spawn(async move {
         let _first = endings.received().await;
         interrupted.cancel();
-        // A terminal that is closed can send its signal more than once.
-        while endings.received().await == SignalKind::hangup() {}
+        endings.received_again().await;
         exit(ExitStatus::Interrupted);
     });
     Ok(())
@@ -106,6 +105,12 @@ impl Endings {
             () = next(terminate) => SignalKind::terminate(),
             () = next(hangup) => SignalKind::hangup(),
         }
+    }
+
+    /// Waits for another signal after the first one. A terminal that is closed can send its signal more than once, so
+    /// that one does not count.
+    pub(crate) async fn received_again(&mut self) {
+        while self.received().await == SignalKind::hangup() {}
     }
 }
 

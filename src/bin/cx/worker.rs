@@ -22,7 +22,7 @@ const DESCRIPTORS: usize = 16;
 ///
 /// Mistakes in the arguments or the configuration, or a machine without worker processes.
 pub(crate) fn run(arguments: &WorkerArguments) -> anyhow::Result<ExitStatus> {
-    logging::start_in(arguments.log_format);
+    logging::start_of_service(arguments.log_format);
     let mut config = setup::load(Vec::new())?;
     diagnostic::print_warnings(&config.warnings);
     let queue = queue(arguments, config.isolation.take())?;
@@ -105,7 +105,7 @@ fn queue(arguments: &WorkerArguments, configured: Option<Isolation>) -> anyhow::
     Ok(options)
 }
 
-/// Cancels `stop` at the first signal that ends the process. The second signal ends it.
+/// Cancels `stop` at the first signal that ends the process. A second SIGINT or SIGTERM ends it.
 ///
 /// # Errors
 ///
@@ -116,9 +116,9 @@ fn end_with(stop: &CancellationToken) -> anyhow::Result<()> {
     // Ends with the runtime.
     tokio::spawn(async move {
         let _first = endings.received().await;
-        diagnostic::print_note("taking no more scripts; a second signal ends those that run");
+        diagnostic::print_note("taking no more scripts; a second SIGINT or SIGTERM ends those that run");
         stop.cancel();
-        let _second = endings.received().await;
+        endings.received_again().await;
         exit(ExitStatus::Success);
     });
     Ok(())

@@ -18,7 +18,7 @@ use cx::CancellationToken;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-use crate::process;
+use crate::{process, stderr};
 
 /// While the queue has more bytes than this, a script that prints waits. Larger than a pipe, so that a reader that
 /// keeps up is always busy.
@@ -127,7 +127,7 @@ pub(crate) fn start(on_failure: CancellationToken) -> anyhow::Result<&'static Wr
 }
 
 /// Writes all of `text`: to the queue if the thread was started, else at once. A failure of stderr cannot be reported;
-/// a failure of the queue is reported by [`Writer::failure`].
+/// a failure of the queue is reported by [`Writer::failure`]. A service drops what is not read from its stderr.
 ///
 /// # Errors
 ///
@@ -135,6 +135,10 @@ pub(crate) fn start(on_failure: CancellationToken) -> anyhow::Result<&'static Wr
 pub(crate) fn write(stream: Stream, text: &str) -> io::Result<()> {
     if let Some(writer) = WRITER.get() {
         writer.push(stream, text);
+        return Ok(());
+    }
+    if stream == Stream::Stderr && stderr::is_of_service() {
+        stderr::write(text.as_bytes());
         return Ok(());
     }
     let written = duplicate(stream).and_then(|file| write_all(&file, text.as_bytes(), |_| ()));

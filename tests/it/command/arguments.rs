@@ -37,6 +37,10 @@ fn an_option_that_would_be_ignored_is_a_mistake() {
         (vec!["types", "--json"], "unexpected argument '--json'"),
         (vec!["tools", "search", "files", "--limit", "0"], "0 is not in 1.."),
         (vec!["serve", "--default-timeout", "0s"], "--default-timeout must be at least one millisecond"),
+        (
+            vec!["state", "clear", "--session", "s", "--tenant", "a/b"],
+            "'--tenant <NAME>': expected a tenant's name",
+        ),
         (vec!["runs", "list", "--limit", "0"], "0 is not in 1.."),
         (vec!["runs", "list", "--limit", "10001"], "10001 is not in 1..=10000"),
         (with(&["--remote-token-file", "key"]), "cannot be used with"),

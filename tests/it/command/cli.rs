@@ -224,6 +224,8 @@ fn a_limit_of_fuel_ends_python_at_its_count() {
     assert_eq!((status, &less["error"]["code"]), (Some(3), &json!("FUEL_LIMIT")), "{less}");
     assert_eq!(less["output"], "begins", "{less}");
     assert!(less["fuelUsed"].as_u64().unwrap() < used, "{less}");
+    let (_status, one) = run(1);
+    assert_eq!(one["error"]["message"], "the script used more than 1 unit of fuel", "{one}");
     // For a person.
     let output = cx(&["--lang", "py", "-e", counts, "--fuel", &(used / 2).to_string()]);
     let said = String::from_utf8_lossy(&output.stderr);

@@ -1,7 +1,9 @@
 //! `cx serve --log-format json`: notes and logs on stderr.
 
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Command, Stdio};
 
+use rustix::fs::{OFlags, fcntl_setfl};
 use serde_json::Value;
 
 use crate::support::serve::Start;
@@ -51,6 +53,30 @@ fn a_mistake_is_a_line_of_json() {
     assert!(line["message"].as_str().unwrap().contains("token"), "{line}");
 }
 
+/// Some clients make a pipe of the server's stderr and do not read it.
+#[test]
+fn a_server_whose_stderr_is_not_read_answers() {
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    fcntl_setfl(&writer, OFlags::NONBLOCK).unwrap();
+    let mut filled = 0;
+    while let Ok(count) = rustix::io::write(&writer, &[b'.'; 512]) {
+        filled += count;
+    }
+    fcntl_setfl(&writer, OFlags::empty()).unwrap();
+    let start = Start::new().arguments(&["--log-format", "json"]).variable("CX_LOG", "trace");
+    let mut client = start.with_stderr_to(writer).spawn().shaken();
+    assert_eq!(client.run("return 1")["value"], 1);
+    // Lines are written again as soon as they are read.
+    let mut early = vec![0; filled];
+    reader.read_exact(&mut early).unwrap();
+    assert!(early.iter().all(|&byte| byte == b'.'));
+    assert_eq!(client.run("return 2")["value"], 2);
+    let mut line = String::new();
+    BufReader::new(reader).read_line(&mut line).unwrap();
+    let line: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("not JSON: {line}"));
+    assert!(line["level"].is_string(), "{line}");
+}
+
 /// A process that does not outlive its test.
 struct Ended(std::process::Child);
 
@@ -63,6 +89,6 @@ impl Drop for Ended {
 
 /// The lines of a process's stderr.
 fn with_lines(mut child: std::process::Child) -> (std::process::Child, impl Iterator<Item = String>) {
-    let stderr = std::io::BufReader::new(child.stderr.take().unwrap());
-    (child, std::io::BufRead::lines(stderr).map(Result::unwrap))
+    let stderr = BufReader::new(child.stderr.take().unwrap());
+    (child, stderr.lines().map(Result::unwrap))
 }

@@ -61,7 +61,7 @@ pub(crate) enum StateCommand {
 
         /// The session belongs to this tenant of `cx serve --http`
         // clap does not check `requires` beside an option that conflicts with the required one, hence both.
-        #[arg(long, value_name = "NAME", requires = "session", conflicts_with = "all")]
+        #[arg(long, value_name = "NAME", requires = "session", conflicts_with = "all", value_parser = parse_tenant)]
         tenant: Option<String>,
 
         /// Delete the state of all workspaces and sessions; asks for confirmation
@@ -78,4 +78,12 @@ pub(crate) enum StateCommand {
 pub(crate) enum CacheCommand {
     /// Delete the cached tool lists and inferred output schemas
     Clear,
+}
+
+/// Parses the name of a tenant, which its sessions begin with.
+fn parse_tenant(text: &str) -> Result<String, String> {
+    if text.contains('/') {
+        return Err("expected a tenant's name, without slashes".to_owned());
+    }
+    Ok(text.to_owned())
 }

@@ -1,5 +1,7 @@
 //! How a server is started.
 
+use std::io::PipeWriter;
+
 use super::*;
 
 /// How to start a [`Client`].
@@ -11,6 +13,7 @@ pub(crate) struct Start {
     reads: bool,
     has_empty_cache: bool,
     keeps_stderr: bool,
+    stderr: Option<PipeWriter>,
     directory: Option<Arc<TempDir>>,
     /// A program and its arguments, which executes the command after them.
     wrapper: Vec<String>,
@@ -26,6 +29,7 @@ impl Start {
             reads: true,
             has_empty_cache: false,
             keeps_stderr: false,
+            stderr: None,
             directory: None,
             wrapper: Vec::new(),
         }
@@ -89,6 +93,12 @@ impl Start {
         self
     }
 
+    /// The server's stderr is this pipe.
+    pub(crate) fn with_stderr_to(mut self, pipe: PipeWriter) -> Self {
+        self.stderr = Some(pipe);
+        self
+    }
+
     /// The client reads nothing before [`Client::read`].
     pub(crate) fn without_reading(mut self) -> Self {
         self.reads = false;
@@ -148,6 +158,9 @@ impl Start {
         }
         if self.keeps_stderr {
             command.stderr(std::fs::File::create(directory.path().join("stderr")).unwrap());
+        }
+        if let Some(pipe) = &self.stderr {
+            command.stderr(pipe.try_clone().unwrap());
         }
         (command, directory)
     }
