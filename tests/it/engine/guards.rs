@@ -492,7 +492,7 @@ async fn v_317_stand_ins_look_like_what_they_stand_for() {
         function("all", 1),
         function("drop", 1),
         function("toString", 0),
-        ["Proxy", 2, false, true, true, 0, "(a) => a, function Uint8Array() { [native code] }"],
+        ["Proxy", 2, false, true, true, 0, "(a)=>a, function Uint8Array() { [native code] }"],
     ]);
     assert_eq!(value(source).await, expected);
 }
