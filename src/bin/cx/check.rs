@@ -15,6 +15,7 @@ use crate::progress::ProgressLine;
 use crate::rules::ArgumentRules;
 use crate::source::Source;
 use crate::text::counted;
+use crate::type_problem::TypeProblem;
 use crate::{diagnostic, logging, output, run, setup, source, typecheck};
 
 /// Checks a script as the arguments specify, and prints what is wrong with it.
@@ -114,7 +115,7 @@ fn types(
     text: &str,
     program: Range<usize>,
     language: Language,
-) -> anyhow::Result<Vec<typecheck::TypeProblem>> {
+) -> anyhow::Result<Vec<TypeProblem>> {
     let before = text.get(..program.start).unwrap_or_default();
     let program = text.get(program).unwrap_or(text);
     let mut problems = match language {
@@ -153,15 +154,9 @@ fn summary(name: &str, findings: &[Finding], type_problems: usize) -> String {
     format!("{name}: {}, {}", number(errors, "error"), number(warnings, "warning"))
 }
 
-fn print_json(
-    findings: &[Finding],
-    type_problems: &[typecheck::TypeProblem],
-) -> Result<(), output::OutputError> {
-    let all: Vec<_> = findings
-        .iter()
-        .map(Finding::to_json)
-        .chain(type_problems.iter().map(typecheck::TypeProblem::to_json))
-        .collect();
+fn print_json(findings: &[Finding], type_problems: &[TypeProblem]) -> Result<(), output::OutputError> {
+    let all: Vec<_> =
+        findings.iter().map(Finding::to_json).chain(type_problems.iter().map(TypeProblem::to_json)).collect();
     let success = count(findings, Severity::Error) + type_problems.len() == 0;
     output::print_json(&json!({ "success": success, "findings": all }).to_string())
 }

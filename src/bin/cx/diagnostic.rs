@@ -19,7 +19,7 @@ use crate::options;
 use crate::output::{self, OutputError};
 use crate::terminal;
 use crate::text::{printable, shown_path};
-use crate::typecheck::TypeProblem;
+use crate::type_problem::TypeProblem;
 use crate::writer::{self, Stream, Writer};
 
 /// Maximum number of tools for which [`print_script_error`] prints what they returned.

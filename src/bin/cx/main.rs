@@ -57,6 +57,7 @@ mod top;
 mod trace;
 mod trail_runs;
 mod trust;
+mod type_problem;
 mod typecheck;
 mod types;
 mod ui;

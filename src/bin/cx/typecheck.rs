@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail, ensure};
 use cx::command::read_regular;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::process::Command;
 use tokio::signal::unix::SignalKind;
 
 use crate::exit::Interrupted;
 use crate::signals::Endings;
+use crate::type_problem::TypeProblem;
 
 /// How long a type checker may take. It starts in seconds.
 const MAX_TIME: Duration = Duration::from_secs(120);
@@ -26,29 +27,6 @@ const MAX_PRINTED: u64 = 64 << 20;
 
 /// Maximum number of problems that are shown.
 const MAX_PROBLEMS: usize = 100;
-
-/// One problem that a type checker found.
-#[derive(Debug)]
-pub(crate) struct TypeProblem {
-    /// The checker's own code, such as `TS2345` or `reportCallIssue`.
-    pub(crate) code: String,
-    pub(crate) message: String,
-    /// Line and column, from 1.
-    pub(crate) line: u32,
-    pub(crate) column: u32,
-}
-
-impl TypeProblem {
-    pub(crate) fn to_json(&self) -> Value {
-        json!({
-            "severity": "error",
-            "code": "TYPE_ERROR",
-            "message": format!("{}: {}", self.code, self.message),
-            "line": self.line,
-            "column": self.column,
-        })
-    }
-}
 
 /// The start of the function that contains the script. `return` and `await` are allowed in it; imports are not, so a
 /// script with imports stays a module.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use cx::{Checked, Finding, FindingCode, Severity, ToolErrorCode};
 
-use crate::typecheck::TypeProblem;
+use crate::type_problem::TypeProblem;
 
 /// Codes of `tsc` and `pyright` about the arguments of a call. The reported location within the call varies.
 const ABOUT_ARGUMENTS: [&str; 12] = [
