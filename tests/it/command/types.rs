@@ -168,17 +168,23 @@ fn without_stored_lists_servers_are_asked_when_the_configuration_changes_only() 
         let line = format!("echo >> '{}'; exec '{}' stdio well", starts.display(), program.display());
         let server = json!({ "command": "sh", "args": ["-c", line] });
         home.configure(&json!({ "cache": { "enabled": false }, "mcpServers": { "first": server } }));
-        // A file counts as changed again for three seconds. After them only the first look finds a change.
-        let written = home.path(".config/cx/config.json").metadata().unwrap().modified().unwrap();
+        // Makes the directories of cx, which are looked at too, as the one is in which it runs.
+        fs::create_dir(home.path("types")).unwrap();
+        assert!(home.command(&["types", "--out", "types/cx.d.ts"]).output().unwrap().status.success());
+        // What is new counts as changed again for three seconds. After them the first two looks find a change: to the
+        // first one all files are new.
+        let written = home.path("types/cx.d.ts").metadata().unwrap().modified().unwrap();
         wait_until(|| written.elapsed().is_ok_and(|age| age > Duration::from_secs(5)));
-        let mut command = home.command(&["types", "--watch", "--out", "cx.d.ts"]);
+        fs::remove_file(home.path("types/cx.d.ts")).unwrap();
+        let count = || fs::metadata(&starts).unwrap().len();
+        let asked = count() + 2;
+        let mut command = home.command(&["types", "--watch", "--out", "types/cx.d.ts"]);
         let mut child = command.args(more).spawn().unwrap();
-        let declared = || fs::read_to_string(home.path("cx.d.ts")).unwrap_or_default();
-        wait_until(|| declared().contains("  echo("));
-        let asked = fs::metadata(&starts).unwrap().len();
+        let declared = || fs::read_to_string(home.path("types/cx.d.ts")).unwrap_or_default();
+        wait_until(|| count() == asked && declared().contains("  echo("));
         // Two more looks.
         std::thread::sleep(Duration::from_millis(2500));
-        assert_eq!(fs::metadata(&starts).unwrap().len(), asked, "{more:?}");
+        assert_eq!(count(), asked, "{more:?}");
         assert!(declared().contains("  echo("), "{more:?}: {}", declared());
         let stopped = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
         assert!(stopped.success());
