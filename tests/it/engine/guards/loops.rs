@@ -16,7 +16,7 @@ fn v_751_methods_of_large_typed_arrays_in_a_loop() {
         "part.join('')",
     ];
     let scripts = calls.map(|call| {
-        format!("const bytes = new Uint8Array(2e7), part = bytes.subarray(0, 2e6); for (;;) {call}")
+        format!("const bytes = new Uint8Array(4e7), part = bytes.subarray(0, 2e6); for (;;) {call}")
     });
     out_of_time(&scripts.each_ref().map(String::as_str));
 }
