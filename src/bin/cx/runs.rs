@@ -118,6 +118,17 @@ struct LatestRuns {
 }
 
 impl LatestRuns {
+    /// Adds a line about this run, if it is its start, which the selection may leave out, or its end. At most `limit`
+    /// runs are kept.
+    fn add(&mut self, id: &str, line: &AuditLine, selection: &Selection, limit: usize) {
+        match line.text_of("event") {
+            Some("run.started") if selection.has(line) => self.start(id, line),
+            Some("run.ended") => self.end(id, line),
+            _ => {}
+        }
+        self.drop_earliest(limit);
+    }
+
     /// Adds a line about the start of a run. One that occurs again is ignored.
     fn start(&mut self, id: &str, line: &AuditLine) {
         let Entry::Vacant(vacant) = self.by_id.entry(id.to_owned()) else { return };
@@ -161,12 +172,7 @@ fn list(
     each_line(directory, |line| {
         let Some(id) = line.text_of("run").filter(|id| id.len() <= MAX_ID) else { return Ok(()) };
         has_runs = true;
-        match line.text_of("event") {
-            Some("run.started") if selection.has(line) => latest.start(id, line),
-            Some("run.ended") => latest.end(id, line),
-            _ => {}
-        }
-        latest.drop_earliest(limit);
+        latest.add(id, line, &selection, limit);
         Ok(())
     })?;
     if latest.is_cut && latest.order.len() < limit {
@@ -408,11 +414,7 @@ mod tests {
         assert_eq!(error, "2 runs begin with ``; write more of the id");
         let mut latest = LatestRuns::default();
         each_line(directory.path(), |line| {
-            let id = line.text_of("run").unwrap_or_default();
-            match line.text_of("event") {
-                Some("run.started") => latest.start(id, line),
-                _ => latest.end(id, line),
-            }
+            latest.add(line.text_of("run").unwrap_or_default(), line, &Selection::new(None, None), 20);
             Ok(())
         })
         .unwrap();
@@ -437,12 +439,7 @@ mod tests {
         std::fs::write(directory.path().join("2026-01-01.jsonl"), text).unwrap();
         let mut latest = LatestRuns::default();
         each_line(directory.path(), |line| {
-            let id = line.text_of("run").unwrap_or_default();
-            match line.text_of("event") {
-                Some("run.started") => latest.start(id, line),
-                _ => latest.end(id, line),
-            }
-            latest.drop_earliest(20);
+            latest.add(line.text_of("run").unwrap_or_default(), line, &Selection::new(None, None), 20);
             assert!(latest.bytes <= MAX_LISTED_BYTES);
             Ok(())
         })
