@@ -43,8 +43,8 @@ install: v8
 check: v8
 	cargo fmt --all --check
 	cargo test --locked --lib -- --skip models:: --skip fuzzing:: --skip engine::process:: --skip mcp::tests:: \
-	  --skip tests::work:: --skip hostile --skip at_its_bound
-	cargo test --locked --test it scripts::
+	  --skip tests::work:: --skip hostile --skip at_its_bound --test-threads 8
+	cargo test --locked --test it engine::scripts::
 
 ## Run all tests: the library's, the integration tests with real MCP servers and clients, the documentation's.
 test: v8 interop

@@ -291,9 +291,9 @@ async fn heads_without_an_end_are_refused() {
             }
         })
         .await;
-        // The time for the head ends it, and no other one.
-        let head = if kind == 2 { SHORT.head } else { AMPLE.head };
-        let connections = local_within(Times { head, total: LONG, ..AMPLE });
+        // The time for the head ends it, with what connecting has left, and no other one.
+        let times = if kind == 2 { SHORT } else { AMPLE };
+        let connections = local_within(Times { total: LONG, ..times });
         let url = format!("http://127.0.0.1:{port}/");
         let sent = tokio::time::timeout(WATCHDOG, send(&connections, &url)).await;
         let error = sent.expect("it ends").unwrap_err();
