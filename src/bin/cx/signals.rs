@@ -12,7 +12,7 @@ use crate::exit::{ExitStatus, exit};
 use crate::{diagnostic, notify};
 
 /// How long after a signal the process ends, even if something hangs.
-const MAX_END: Duration = Duration::from_millis(4_800);
+pub(crate) const MAX_END: Duration = Duration::from_millis(4_800);
 
 /// Cancels `stop` at the first signal that ends the process. A second signal is not needed: the process exits after
 /// [`MAX_END`] even if something hangs.
