@@ -227,7 +227,8 @@ impl ReplSession {
         if !terminal::is_interactive() || !terminal::moves_cursor() {
             return Ok(InputSource::Lines(PlainLines::new(self.language, self.limits.source_bytes)));
         }
-        // Ctrl-C is a key there. A signal in its place would end the process with the terminal as the editor has set it.
+        // Ctrl-C is a key there. A signal in its place would end the process, and leave the terminal as the editor has
+        // set it.
         let _handled = signals::listen(SignalKind::interrupt())?;
         self.learn_names(runtime);
         Ok(InputSource::Editor(Box::new(self.editor()?)))
