@@ -156,6 +156,9 @@ impl ReplSession {
             let typed = prompt.read(self, runtime);
             // A terminal that is closed cannot be read either.
             if self.ended.is_cancelled() {
+                if prompt.is_shown() {
+                    let _closed = writer::write(Stream::Stderr, "\n");
+                }
                 return Ok(ExitStatus::Interrupted);
             }
             let input = match typed? {
