@@ -1,6 +1,6 @@
 //! Opens a file with a secret that a person has named: a token, a key, credentials.
 //!
-//! A pipe is what some of them mean, as in `--http-token-file <(pass show token)`. It is read too, but not waited for
+//! A pipe is what some of them mean, as in `--token-file <(pass show token)`. It is read too, but not waited for
 //! without an end: a service with a pipe that nobody writes to would hang at its start and say nothing.
 
 use std::fs::{File, Metadata, OpenOptions};
