@@ -105,26 +105,4 @@ impl Write for Logs {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::Read as _;
-    use std::thread;
-
-    use super::*;
-
-    /// Each piece of the line is taken in time, and the whole line would take for 13 seconds.
-    #[test]
-    fn v_795_a_reader_that_reads_a_little_now_and_then_delays_no_line_for_long() {
-        let (mut reader, writer) = io::pipe().unwrap();
-        let reading = thread::spawn(move || {
-            let mut piece = [0; 4_096];
-            while reader.read(&mut piece).is_ok_and(|count| count > 0) {
-                thread::sleep(Duration::from_millis(50));
-            }
-        });
-        let mut last = LastLine::Written;
-        write_to(writer.as_fd(), &mut last, "a".repeat(1 << 20).as_bytes());
-        assert_eq!(last, LastLine::Cut);
-        drop(writer);
-        reading.join().unwrap();
-    }
-}
+mod tests;
