@@ -324,6 +324,7 @@ pub use {futures, metrics, serde, serde_json, tokio};
 /// twice: docs/decisions/0024.
 #[cfg(feature = "cli")]
 pub mod command {
+    pub use crate::storage::named::NamedFile;
     pub use crate::storage::ownership::Ownership;
     pub use crate::storage::regular::{open_regular, read_regular};
     pub use crate::storage::replace::replace_file;

@@ -1,8 +1,9 @@
 """Types inputs at the prompt of a command that runs at its own terminal.
 
 `prompt.py INPUTS COMMAND...`: INPUTS is a JSON list of texts that are typed, each when the prompt is there again; or of
-pairs of a text that must be on the screen since the last input, and what is typed then. What is on the screen goes to
-stdout, without what moves the cursor, unless `CX_RAW` is set.
+pairs of a text that must be on the screen since the last input, and what is typed then. A number is a signal that is
+sent in place of typing. What is on the screen goes to stdout, without what moves the cursor, unless `CX_RAW` is set; at
+last a line says so if the command has left the terminal without lines (raw mode).
 """
 
 import json
@@ -10,7 +11,9 @@ import os
 import pty
 import re
 import select
+import signal
 import sys
+import termios
 import time
 
 LONGEST = 180.0
@@ -24,6 +27,9 @@ PROMPT = re.compile(rb"(ts|py)\S*> ")
 def main(inputs, command):
     pid, terminal = pty.fork()
     if pid == 0:
+        # Whatever has started the tests may ignore them.
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
         os.environ.setdefault("TERM", "xterm")
         os.execvp(command[0], command)
     screen = b""
@@ -45,19 +51,26 @@ def main(inputs, command):
         elif inputs and is_asked(inputs[0], plain(screen[typed_at:])):
             typed_at = len(screen)
             keys = inputs.pop(0)
-            os.write(terminal, (keys if isinstance(keys, str) else keys[1]).encode())
+            keys = keys[1] if isinstance(keys, list) else keys
+            if isinstance(keys, int):
+                os.kill(pid, keys)
+            else:
+                os.write(terminal, keys.encode())
     else:
         os.kill(pid, 9)
     sys.stdout.buffer.write(screen if "CX_RAW" in os.environ else plain(screen))
+    sys.stdout.buffer.flush()
+    if not termios.tcgetattr(terminal)[3] & termios.ICANON:
+        sys.stdout.write("\nthe terminal is raw\n")
     sys.stdout.flush()
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def is_asked(awaited, shown):
     """Whether the first input can be typed."""
-    if isinstance(awaited, str):
-        return PROMPT.search(shown)
-    return awaited[0].encode() in shown
+    if isinstance(awaited, list):
+        return awaited[0].encode() in shown
+    return PROMPT.search(shown)
 
 
 def plain(screen):

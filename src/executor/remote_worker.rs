@@ -5,7 +5,6 @@
 //! It is a process, and not a task of the executor, because the executor must be able to end a
 //! worker by killing it, also when the network hangs.
 
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
@@ -24,6 +23,7 @@ use crate::engine::process::refusal::failed;
 use crate::engine::process::{adopt, depth_of_run, end_process_with};
 use crate::error::{Error, OptionName, last_source};
 use crate::mcp::web::{check_clock, upgrading_client};
+use crate::storage::named::NamedFile;
 use crate::text::secrets::masked_address;
 
 /// The argument with which a program is started as such a process. The address follows, then the token's file.
@@ -236,7 +236,8 @@ async fn connect(
 /// If the file cannot be read, is longer than [`MAX_TOKEN_FILE`], or has no token.
 fn authorization(path: &Path) -> Result<HeaderValue, String> {
     let mut token = String::new();
-    let read = File::open(path).and_then(|file| file.take(MAX_TOKEN_FILE + 1).read_to_string(&mut token));
+    let read =
+        NamedFile::open(path).and_then(|file| file.take(MAX_TOKEN_FILE + 1).read_to_string(&mut token));
     read.map_err(|error| format!("the token file `{}` cannot be read: {error}", path.display()))?;
     // A part of a token would be refused without the reason.
     if token.len() as u64 > MAX_TOKEN_FILE {

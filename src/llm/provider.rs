@@ -20,11 +20,13 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};
+use serde_json::Value;
 
-use self::failure::{Failures, cause};
+use self::failure::{FailedResponse, Failures, cause};
 use self::incoming::{Incoming, max_whole, read_up_to};
 use self::part::AnswerPart;
 use self::pieces::StreamedAnswer;
@@ -51,6 +53,9 @@ struct Provider {
     /// The headers with the key.
     headers: HeaderMap,
     failures: Arc<Failures>,
+    /// The last model for which the provider wanted the newer name of the maximum of tokens, and answered then. One is
+    /// enough: most programs ask one model.
+    newer_name: Mutex<Option<String>>,
 }
 
 /// Makes a client of a provider. It connects when it is first asked.
@@ -90,6 +95,7 @@ pub(crate) fn connect(options: &ModelProvider) -> Result<NamedModel, Error> {
         base,
         headers,
         failures: Arc::new(Failures::new(options, filter)),
+        newer_name: Mutex::default(),
     };
     Ok(NamedModel { name: name.into(), model: Arc::new(Shared(Arc::new(provider))) })
 }
@@ -152,25 +158,44 @@ impl Provider {
         request.model.as_ref().unwrap_or(&self.model).clone()
     }
 
-    /// Sends a question. Returns the head of the response, whose body the caller reads.
+    /// Sends a question. Returns the head of the response, whose body the caller reads. A service with OpenAI's format
+    /// that refuses the older name of the maximum of tokens is asked once more, with the newer one.
     async fn send(
         &self,
         model: &str,
         request: &ModelRequest,
         is_streamed: bool,
     ) -> Result<Response, ModelError> {
+        let mut body = wire::body(self.kind, &self.base, model, request, is_streamed);
+        if self.newer_name.lock().as_deref() == Some(model) {
+            openai::use_newer_name(&mut body);
+        }
+        let response = self.post(model, &body, is_streamed).await?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let refused = FailedResponse::read(response).await;
+        let is_old_name = self.kind == ProviderKind::OpenAi && refused.names(openai::NEWER_NAME);
+        if !is_old_name || !openai::use_newer_name(&mut body) {
+            return Err(self.failures.unsuccessful(&refused));
+        }
+        let response = self.post(model, &body, is_streamed).await?;
+        if !response.status().is_success() {
+            return Err(self.failures.unsuccessful(&FailedResponse::read(response).await));
+        }
+        *self.newer_name.lock() = Some(model.to_owned());
+        Ok(response)
+    }
+
+    async fn post(&self, model: &str, body: &Value, is_streamed: bool) -> Result<Response, ModelError> {
         let sending = self
             .client
             .post(wire::address(self.kind, &self.base, model, is_streamed))
             .headers(self.headers.clone())
             .header(CONTENT_TYPE, JSON)
-            .body(wire::body(self.kind, &self.base, model, request, is_streamed))
+            .body(body.to_string())
             .send();
-        let response = sending.await.map_err(|error| self.failures.unanswered(&error))?;
-        if !response.status().is_success() {
-            return Err(self.failures.unsuccessful(response).await);
-        }
-        Ok(response)
+        sending.await.map_err(|error| self.failures.unanswered(&error))
     }
 
     /// Reads a whole answer for which `max_tokens` were asked for.

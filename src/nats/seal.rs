@@ -4,12 +4,13 @@
 pub(crate) mod tenant;
 
 use std::fmt;
-use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, Prk, Salt};
+
+use crate::storage::named::NamedFile;
 
 /// Separates these keys from all others that are derived from the same secret, and versions of the protocol from each
 /// other.
@@ -111,7 +112,7 @@ fn is_secret(secret: &[u8]) -> bool {
 fn read_secret<K>(path: &Path, key: impl FnOnce(&str) -> Option<K>) -> Result<K, String> {
     let shown = path.display();
     let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(MAX_SECRET + 1).read_to_string(&mut text));
+    let read = NamedFile::open(path).and_then(|file| file.take(MAX_SECRET + 1).read_to_string(&mut text));
     read.map_err(|error| format!("the key file `{shown}` cannot be read: {error}"))?;
     // A part of a longer text is not its secret.
     let found = (text.len() as u64 <= MAX_SECRET).then(|| key(&text)).flatten();

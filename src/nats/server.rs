@@ -1,7 +1,6 @@
 //! The connection to a NATS server, or to a cluster of them.
 
 use std::fmt;
-use std::fs::File;
 use std::io::Read as _;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -15,6 +14,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
+use crate::storage::named::NamedFile;
 use crate::text::secrets::masked_address;
 
 /// How long a server may take to accept a connection.
@@ -329,7 +329,7 @@ fn pause(attempts: usize) -> Duration {
 
 fn read_credentials(path: &Path) -> Result<String, String> {
     let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(MAX_CREDENTIALS).read_to_string(&mut text));
+    let read = NamedFile::open(path).and_then(|file| file.take(MAX_CREDENTIALS).read_to_string(&mut text));
     read.map_err(|error| format!("the credentials file `{}` cannot be read: {error}", path.display()))?;
     Ok(text)
 }
@@ -337,7 +337,7 @@ fn read_credentials(path: &Path) -> Result<String, String> {
 /// Whether there are certificates in a file. Otherwise the client would use those of the system only.
 fn check_authorities(path: &Path) -> Result<(), String> {
     let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(MAX_AUTHORITIES).read_to_string(&mut text));
+    let read = NamedFile::open(path).and_then(|file| file.take(MAX_AUTHORITIES).read_to_string(&mut text));
     read.map_err(|error| format!("the file of authorities `{}` cannot be read: {error}", path.display()))?;
     let has_one = text.contains("-----BEGIN CERTIFICATE-----");
     has_one.then_some(()).ok_or_else(|| format!("the file `{}` has no certificates in PEM", path.display()))

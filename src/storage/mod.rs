@@ -1,6 +1,8 @@
 //! Persistent data: files that only their owner can change, and the state of scripts.
 
 pub(crate) mod files;
+#[cfg(any(feature = "cli", all(feature = "process", target_os = "linux")))]
+pub(crate) mod named;
 pub(crate) mod ownership;
 pub(crate) mod private;
 #[cfg(any(feature = "audit", feature = "oauth"))]

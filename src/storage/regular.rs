@@ -1,7 +1,8 @@
 //! Reads regular files at paths where another program may have put something else: a pipe, a device, or gigabytes.
 //!
 //! Files that a person names for one command (a script, a key) are not read here: there a pipe is what they mean, as in
-//! `cx check <(generate)`. cx's own private documents have [`private`](super::private), which follows no link.
+//! `cx check <(generate)`. Secrets among them have `named.rs`, and cx's own private documents
+//! [`private`](super::private), which follows no link.
 
 use std::fs::{File, OpenOptions};
 #[cfg(feature = "cli")]

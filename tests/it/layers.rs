@@ -16,7 +16,8 @@ const LAYERS: &[&[&str]] = &[
     &["llm", "mcp"],
     &["net"],
     &["tools"],
-    &["files", "nats", "queue", "storage"],
+    &["files", "nats", "queue"],
+    &["storage"],
     &["conventions", "durations", "error", "json", "lines", "machine", "pauses", "rate", "sync", "text"],
 ];
 

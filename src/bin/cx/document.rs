@@ -3,7 +3,7 @@
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use cx::command::replace_file;
 use rustix::fs::OFlags;
@@ -56,6 +56,21 @@ pub(crate) fn check_replaceable(path: &Path) -> io::Result<()> {
         let problem = format!("no file can be made in {}: {}", directory.display(), error.kind());
         io::Error::new(error.kind(), problem)
     })
+}
+
+/// Whether [`replace`] writes both to the same file, which need not exist.
+pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
+    replaced(one) == replaced(other)
+}
+
+/// The file that [`replace`] writes to: what the path leads to, or a new file in the directory of the path.
+fn replaced(path: &Path) -> PathBuf {
+    let new_file = || {
+        let directory =
+            path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Some(directory.canonicalize().ok()?.join(path.file_name()?))
+    };
+    path.canonicalize().ok().or_else(new_file).unwrap_or_else(|| path.to_owned())
 }
 
 /// As [`replace`], but a new file can be read by its user only.
@@ -152,5 +167,25 @@ mod tests {
         assert_eq!(problem("."), "it is a directory");
         let expected = format!("no file can be made in {}: entity not found", path("absent").display());
         assert_eq!(problem("absent/new"), expected);
+    }
+    #[test]
+    fn two_paths_of_one_file_are_the_same_whether_it_exists_or_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        fs::create_dir(path("below")).unwrap();
+        std::os::unix::fs::symlink("below", path("link")).unwrap();
+        for exists in [false, true] {
+            if exists {
+                fs::write(path("below/a.json"), "{}").unwrap();
+            }
+            for other in ["below/../below/./a.json", "link/a.json"] {
+                assert!(is_same(&path("below/a.json"), &path(other)), "{exists} {other}");
+            }
+            assert!(!is_same(&path("below/a.json"), &path("below/b.json")));
+            assert!(!is_same(&path("below/a.json"), &path("a.json")));
+        }
+        std::os::unix::fs::symlink("below/a.json", path("a-link.json")).unwrap();
+        assert!(is_same(&path("a-link.json"), &path("link/a.json")));
+        assert!(is_same(Path::new("absent.json"), Path::new("./absent.json")));
     }
 }

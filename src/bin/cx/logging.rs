@@ -1,10 +1,12 @@
 //! Logs of the library, for diagnosis, and the form of what services write to stderr.
 
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::env::VarError;
 use std::error::Error as _;
-use std::fmt;
+use std::panic::{self, PanicHookInfo};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
+use std::{fmt, thread};
 
 use cx::text::rfc3339;
 use serde_json::{Map, Value, json};
@@ -35,6 +37,19 @@ pub(crate) fn start() {
 pub(crate) fn start_of_service(format: LogFormat) {
     stderr::drop_unread_lines();
     start_in(format);
+    // The standard library's own waits for the reader, and with it the thread that panics, and whom that serves.
+    panic::set_hook(Box::new(|panicked| stderr::write(panic_line(panicked).as_bytes())));
+}
+
+/// A panic as a note, with the stack if `RUST_BACKTRACE` asks for it.
+fn panic_line(panicked: &PanicHookInfo<'_>) -> String {
+    let thread = thread::current();
+    let mut text = format!("error: the thread `{}` {panicked}", thread.name().unwrap_or("without a name"));
+    let stack = Backtrace::capture();
+    if stack.status() == BacktraceStatus::Captured {
+        text.push_str(&format!("\n{stack}"));
+    }
+    note_line(&text)
 }
 
 fn start_in(format: LogFormat) {

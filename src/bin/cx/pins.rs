@@ -156,6 +156,8 @@ fn accept_with(
                 0 if damaged.contains(server) => {
                     print_text(&format!("the definitions that {name} lists next are pinned"))?;
                 }
+                // A server can be named where the skills of another one cannot be read.
+                0 => print_text(&format!("every definition of {name} is the pinned one"))?,
                 _ => print_text(&format!("pinned {} of {name}", counted(pinned, "definition")))?,
             }
         }

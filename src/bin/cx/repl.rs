@@ -9,6 +9,7 @@ mod table;
 use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, bail};
 use cx::{CancellationToken, ErrorCode, ExecuteResult, Executor, Json, Language, Limits, Script};
@@ -26,11 +27,11 @@ use self::earlier::EarlierNames;
 use self::lines::{PlainLines, Typed};
 use crate::args::ReplArguments;
 use crate::console::Console;
-use crate::exit::ExitStatus;
+use crate::exit::{ExitStatus, exit};
 use crate::rules::ArgumentRules;
 use crate::text::shown_path;
 use crate::writer::{self, Stream, Writer};
-use crate::{diagnostic, logging, output, run, setup, terminal};
+use crate::{diagnostic, logging, output, run, setup, signals, terminal};
 
 /// Maximum number of inputs that are remembered between sessions.
 const MAX_HISTORY: usize = 1_000;
@@ -94,6 +95,8 @@ pub(crate) fn run(arguments: ReplArguments) -> anyhow::Result<ExitStatus> {
         console: Arc::new(Console::new(writer)),
         writer,
         gone,
+        ended: CancellationToken::new(),
+        break_signal: Arc::default(),
         names: Arc::default(),
         rules,
         executor,
@@ -116,6 +119,10 @@ struct ReplSession {
     console: Arc<Console>,
     writer: &'static Writer,
     gone: CancellationToken,
+    /// Cancelled by a signal that ends the session.
+    ended: CancellationToken,
+    /// Makes the editor return, which restores the terminal.
+    break_signal: Arc<AtomicBool>,
     names: Arc<Mutex<Names>>,
     rules: Mutex<ArgumentRules>,
     executor: Executor,
@@ -124,6 +131,7 @@ struct ReplSession {
 impl ReplSession {
     fn talk(&self, runtime: &tokio::runtime::Runtime) -> anyhow::Result<ExitStatus> {
         let _entered = runtime.enter();
+        self.watch_signals()?;
         let mut prompt = self.prompt(runtime)?;
         if prompt.is_shown() {
             diagnostic::print_note(&format!(
@@ -139,10 +147,21 @@ impl ReplSession {
         loop {
             // The prompt is drawn on the terminal directly, after earlier output was written.
             runtime.block_on(self.writer.finish());
+            if self.ended.is_cancelled() {
+                return Ok(ExitStatus::Interrupted);
+            }
             if self.gone.is_cancelled() {
                 return Ok(ExitStatus::Output);
             }
-            let input = match prompt.read(self, runtime)? {
+            let typed = prompt.read(self, runtime);
+            // A terminal that is closed cannot be read either.
+            if self.ended.is_cancelled() {
+                if prompt.is_shown() {
+                    let _closed = writer::write(Stream::Stderr, "\n");
+                }
+                return Ok(ExitStatus::Interrupted);
+            }
+            let input = match typed? {
                 Typed::Input(input) => input,
                 Typed::Dropped => continue,
                 Typed::End => return Ok(status),
@@ -184,11 +203,36 @@ impl ReplSession {
         }
     }
 
+    /// Ends the session at a signal: the script that runs, and the prompt. The process exits after
+    /// [`signals::MAX_END`] even if something hangs.
+    fn watch_signals(&self) -> anyhow::Result<()> {
+        let mut terminate = signals::listen(SignalKind::terminate())?;
+        let mut hangup = signals::listen(SignalKind::hangup())?;
+        let (ended, break_signal) = (self.ended.clone(), Arc::clone(&self.break_signal));
+        let gone = self.gone.clone();
+        // It ends with the runtime.
+        tokio::spawn(async move {
+            tokio::select! {
+                () = signals::next(&mut terminate) => {}
+                () = signals::next(&mut hangup) => {}
+            }
+            ended.cancel();
+            break_signal.store(true, Ordering::Relaxed);
+            gone.cancel();
+            tokio::time::sleep(signals::MAX_END).await;
+            exit(ExitStatus::Interrupted);
+        });
+        Ok(())
+    }
+
     /// An editor at a terminal that has one, plain lines elsewhere.
     fn prompt(&self, runtime: &tokio::runtime::Runtime) -> anyhow::Result<InputSource> {
         if !terminal::is_interactive() || !terminal::moves_cursor() {
             return Ok(InputSource::Lines(PlainLines::new(self.language, self.limits.source_bytes)));
         }
+        // Ctrl-C is a key there. A signal in its place would end the process, and leave the terminal as the editor has
+        // set it.
+        let _handled = signals::listen(SignalKind::interrupt())?;
         self.learn_names(runtime);
         Ok(InputSource::Editor(Box::new(self.editor()?)))
     }
@@ -279,6 +323,7 @@ impl ReplSession {
             .with_partial_completions(true)
             .with_quick_completions(true)
             .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)))
+            .with_break_signal(Arc::clone(&self.break_signal))
             .with_validator(Box::new(Lines(self.language)))
             .with_edit_mode(Box::new(Emacs::new(keys)));
         let Some(file) = self.history_file()? else { return Ok(editor) };

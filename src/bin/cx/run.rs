@@ -213,7 +213,9 @@ impl KeptFiles {
         let trace = trace.map(|path| TraceFormat::from_path(&path).map(|format| (path, format)));
         let kept = Self { trace: trace.transpose()?, recording: arguments.record.clone() };
         let traced_to = kept.trace.as_ref().map(|(path, _format)| path);
-        if traced_to.is_some() && traced_to == kept.recording.as_ref() {
+        if let (Some(trace), Some(recording)) = (traced_to, &kept.recording)
+            && document::is_same(trace, recording)
+        {
             anyhow::bail!("--trace and --record name the same file: give each its own");
         }
         for (path, what) in [(traced_to, "trace"), (kept.recording.as_ref(), "recording")] {

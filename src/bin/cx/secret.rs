@@ -1,12 +1,11 @@
 //! Secrets of the command, from files that only its user can read, and from environment variables.
 
 use std::env;
-use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::bail;
-use cx::command::Ownership;
+use cx::command::{NamedFile, Ownership};
 
 /// A secret in the environment.
 ///
@@ -41,9 +40,9 @@ fn is_credential(path: &Path) -> bool {
 ///
 /// # Errors
 ///
-/// If it cannot be read, others may read it too, or it is longer than `max` bytes.
+/// If it cannot be read, others may read it too, it is longer than `max` bytes, or nobody writes to a pipe.
 pub(crate) fn read_secret(path: &Path, max: usize) -> anyhow::Result<String> {
-    let file = File::open(path)?;
+    let file = NamedFile::open(path)?;
     let metadata = file.metadata()?;
     let ownership = Ownership::from_metadata(&metadata);
     // Kubernetes mounts secrets in this form for a user other than root.

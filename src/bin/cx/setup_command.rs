@@ -22,7 +22,7 @@ use crate::args::{ExistingServers, SetupArguments};
 use crate::exit::{ExitStatus, Interrupted};
 use crate::output::{print_json, print_text};
 use crate::writer;
-use crate::{diagnostic, savings, setup, terminal};
+use crate::{diagnostic, savings, setup, signals, terminal};
 
 /// Sets up clients, or undoes that.
 ///
@@ -71,6 +71,9 @@ fn set_up(arguments: &SetupArguments) -> anyhow::Result<ExitStatus> {
         bail!(
             "this terminal cannot show lists: --yes makes the changes without a question, --dry-run shows them"
         );
+    }
+    if asks {
+        signals::restore_terminal()?;
     }
     // The questions are drawn on the terminal directly, so earlier output must be written first.
     writer::flush(MAX_FLUSH);

@@ -1,18 +1,20 @@
-//! Signals for commands that run until they are ended.
+//! Signals for commands that run until they are ended, or ask at the terminal.
 
 use std::mem::MaybeUninit;
-use std::ptr;
 use std::time::Duration;
+use std::{io, ptr, thread};
 
 use anyhow::Context as _;
 use cx::CancellationToken;
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::{ExitStatus, exit};
+use crate::writer::{self, Stream};
 use crate::{diagnostic, notify};
 
 /// How long after a signal the process ends, even if something hangs.
-const MAX_END: Duration = Duration::from_millis(4_800);
+pub(crate) const MAX_END: Duration = Duration::from_millis(4_800);
 
 /// Cancels `stop` at the first signal that ends the process. A second signal is not needed: the process exits after
 /// [`MAX_END`] even if something hangs.
@@ -79,6 +81,27 @@ pub(crate) fn watch_interrupts(interrupted: CancellationToken) -> anyhow::Result
         endings.received_again().await;
         exit(ExitStatus::Interrupted);
     });
+    Ok(())
+}
+
+/// From now on a signal that ends the process restores the settings that the terminal at stdin has now. Questions with
+/// lists change them, and hide the cursor. Without a terminal nothing is done.
+///
+/// # Errors
+///
+/// If the system refuses to report signals, or a thread.
+pub(crate) fn restore_terminal() -> anyhow::Result<()> {
+    let Ok(settings) = tcgetattr(io::stdin()) else { return Ok(()) };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let mut endings = runtime.block_on(async { Endings::new() })?;
+    // It ends with the process.
+    thread::Builder::new().name("cx-signals".to_owned()).spawn(move || {
+        runtime.block_on(endings.received());
+        // A terminal that is closed has no settings.
+        let _closed = tcsetattr(io::stdin(), OptionalActions::Now, &settings);
+        let _closed = writer::write(Stream::Stderr, "\x1b[?25h\n");
+        exit(ExitStatus::Interrupted);
+    })?;
     Ok(())
 }
 

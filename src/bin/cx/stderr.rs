@@ -4,14 +4,16 @@
 //! start. These lines are written by the threads that serve requests, so a line that waits for too long is dropped.
 
 use std::io::{self, Write};
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-/// How long a line may wait for the reader. After one that was dropped no line waits until the reader reads again.
+/// How long a line may wait for the reader altogether: one that reads a little now and then delays no line for longer.
+/// After one that was dropped no line waits until the reader reads again.
 const MAX_WAIT: Duration = Duration::from_millis(500);
 
 /// Bytes that a pipe which is ready takes without blocking: at least that many on every system (POSIX).
@@ -42,19 +44,25 @@ pub(crate) fn is_of_service() -> bool {
 
 /// Writes a line of a service, or drops it. A closed stderr cannot be reported.
 pub(crate) fn write(line: &[u8]) {
-    let mut last = LAST.lock();
-    if *last != LastLine::Written && !is_ready(Duration::ZERO) {
+    write_to(io::stderr().as_fd(), &mut LAST.lock(), line);
+}
+
+/// As [`write`]. `last` is what has become of the last line of this stream.
+fn write_to(stream: BorrowedFd<'_>, last: &mut LastLine, line: &[u8]) {
+    if *last != LastLine::Written && !is_ready(stream, Duration::ZERO) {
         return;
     }
     if *last == LastLine::Cut {
-        let _ = rustix::io::write(io::stderr(), b"\n");
+        let _ = rustix::io::write(stream, b"\n");
     }
     *last = LastLine::Written;
+    let deadline = Instant::now() + MAX_WAIT;
     let mut rest = line;
     while !rest.is_empty() {
         let (piece, _later) = rest.split_at(rest.len().min(MAX_PIECE));
+        let left = deadline.saturating_duration_since(Instant::now());
         let written =
-            if is_ready(MAX_WAIT) { rustix::io::write(io::stderr(), piece) } else { Err(Errno::AGAIN) };
+            if is_ready(stream, left) { rustix::io::write(stream, piece) } else { Err(Errno::AGAIN) };
         match written {
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => {
@@ -67,10 +75,9 @@ pub(crate) fn write(line: &[u8]) {
     }
 }
 
-/// Whether stderr takes bytes without blocking, within this time. What cannot be polled is ready.
-fn is_ready(wait: Duration) -> bool {
-    let stderr = io::stderr();
-    let mut polled = [PollFd::new(&stderr, PollFlags::OUT)];
+/// Whether a stream takes bytes without blocking, within this time. What cannot be polled is ready.
+fn is_ready(stream: BorrowedFd<'_>, wait: Duration) -> bool {
+    let mut polled = [PollFd::from_borrowed_fd(stream, PollFlags::OUT)];
     let wait = Timespec::try_from(wait).ok();
     loop {
         match poll(&mut polled, wait.as_ref()) {
@@ -96,3 +103,6 @@ impl Write for Logs {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

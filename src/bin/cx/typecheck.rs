@@ -1,16 +1,15 @@
 //! Checks types of scripts with external type checkers: `tsc` and `pyright`, if they are installed.
 
 use std::fs;
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail, ensure};
 use cx::command::read_regular;
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
-use tokio::process::Command;
-use tokio::signal::unix::SignalKind;
+use tokio::process::{Child, Command};
 
 use crate::exit::Interrupted;
 use crate::signals::Endings;
@@ -222,7 +221,9 @@ fn perform(program: &str, arguments: &[&str], directory: &Path) -> anyhow::Resul
     )]
     let mut command = Command::new(program);
     command.args(arguments).current_dir(directory).stdin(Stdio::null());
-    command.stdout(create(&stdout)?).stderr(create(&stderr)?).kill_on_drop(true);
+    command.stdout(create(&stdout)?).stderr(create(&stderr)?);
+    // A group of its own: what it starts is ended with it, and Ctrl-C comes from this process only.
+    command.process_group(0).kill_on_drop(true);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let status = runtime.block_on(wait(command, program, &[&stdout, &stderr]))?;
     let text = read_regular(&stdout, MAX_PRINTED);
@@ -255,12 +256,7 @@ async fn wait(mut command: Command, program: &str, printed: &[&Path]) -> anyhow:
     let problem: anyhow::Error = loop {
         tokio::select! {
             status = child.wait() => {
-                let status = status.with_context(|| format!("failed to wait for `{program}`"))?;
-                // At a terminal Ctrl-C ends both processes.
-                if status.signal() == Some(SignalKind::interrupt().as_raw_value()) {
-                    return Err(Interrupted.into());
-                }
-                return Ok(status);
+                return status.with_context(|| format!("failed to wait for `{program}`"));
             }
             _signal = endings.received() => break Interrupted.into(),
             () = tokio::time::sleep(LOOK) => {}
@@ -272,7 +268,15 @@ async fn wait(mut command: Command, program: &str, printed: &[&Path]) -> anyhow:
             break anyhow!("`{program}` was stopped because it printed more than {MAX_PRINTED} bytes");
         }
     };
+    kill_group(&child);
     // Waits for its end, so that it does not write into the directory while that is removed.
     let _ended = child.kill().await;
     Err(problem)
+}
+
+/// Kills a type checker and what it has started: under its name there is often a script that starts the real one.
+fn kill_group(child: &Child) {
+    if let Some(leader) = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)) {
+        let _gone_already = kill_process_group(leader, Signal::KILL);
+    }
 }

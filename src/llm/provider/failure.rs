@@ -38,6 +38,31 @@ const REASONS: &[&str] = &[
     "/message/detail/0/msg",
 ];
 
+/// A response with a status other than success.
+pub(crate) struct FailedResponse {
+    status: u16,
+    /// The pause that it asks for.
+    retry_after: Option<Duration>,
+    /// The body, if it is JSON and was read.
+    body: Value,
+}
+
+impl FailedResponse {
+    /// Reads what a response says. The reason for 401 is left out: it can have a part of the key.
+    pub(crate) async fn read(response: Response) -> Self {
+        let status = response.status().as_u16();
+        let pause = retry_after(response.headers());
+        let body = if status == 401 { Value::Null } else { body_of(response).await.unwrap_or_default() };
+        // A service that is overloaded says too when to come back, with another status.
+        Self { status, retry_after: pause.or_else(|| retry_delay(&body)), body }
+    }
+
+    /// Whether the provider refuses what it was sent, and names this field in the reason.
+    pub(crate) fn names(&self, field: &str) -> bool {
+        self.status == 400 && reason_in(&self.body).is_some_and(|reason| reason.contains(field))
+    }
+}
+
 /// Makes the errors of one provider.
 pub(crate) struct Failures {
     name: &'static str,
@@ -61,21 +86,17 @@ impl Failures {
         ModelError::new(ModelErrorKind::Unavailable, message)
     }
 
-    /// The response has a status other than success. The reason for 401 is left out: it can have a part of the key.
-    pub(crate) async fn unsuccessful(&self, response: Response) -> ModelError {
+    /// The response has a status other than success.
+    pub(crate) fn unsuccessful(&self, response: &FailedResponse) -> ModelError {
         let name = self.name;
-        let status = response.status().as_u16();
+        let status = response.status;
         if status == 401 {
             return failed(format!("{name} refuses the key"));
         }
         let kind = if status == 429 { ModelErrorKind::RateLimited } else { ModelErrorKind::Failed };
-        // A service that is overloaded says too when to come back, with another status.
-        let retry_after = retry_after(response.headers());
-        let body = body_of(response).await.unwrap_or_default();
-        let retry_after = retry_after.or_else(|| retry_delay(&body));
-        let reason = reason_in(&body).map(|reason| format!(": {}", self.clean(reason)));
+        let reason = reason_in(&response.body).map(|reason| format!(": {}", self.clean(reason)));
         let message = format!("{name} answers with status {status}{}", reason.unwrap_or_default());
-        ModelError { retry_after, ..ModelError::new(kind, message) }
+        ModelError { retry_after: response.retry_after, ..ModelError::new(kind, message) }
     }
 
     /// The answer cannot be read to its end.
@@ -100,11 +121,10 @@ impl Failures {
 
     /// A text of the provider, without keys and hidden characters.
     fn clean(&self, message: &str) -> String {
-        let mut message = text::start(message, MAX_REASON * 4).to_owned();
-        if let Some(key) = &self.key {
-            message = message.replace(key.expose(), "[REDACTED_SECRET]");
-        }
-        let (message, _) = self.filter.redact(&message);
+        // Before the text is cut: nothing finds a part of the key.
+        let without_key = self.key.as_ref().map(|key| message.replace(key.expose(), "[REDACTED_SECRET]"));
+        let message = without_key.as_deref().unwrap_or(message);
+        let (message, _) = self.filter.redact(text::start(message, MAX_REASON * 4));
         text::visible_preview(&message, MAX_REASON)
     }
 }

@@ -15,6 +15,10 @@ pub(crate) const DONE: &str = "[DONE]";
 /// OpenAI's own host. Those of its regions end with it.
 const HOST: &str = "api.openai.com";
 
+/// The two names of the maximum of tokens.
+const OLDER_NAME: &str = "max_tokens";
+pub(crate) const NEWER_NAME: &str = "max_completion_tokens";
+
 /// How the names of OpenAI's reasoning models begin, which other services offer too.
 const REASONING_MODELS: &[&str] = &["gpt-5", "gpt-6", "o1", "o3", "o4"];
 
@@ -40,16 +44,21 @@ pub(crate) fn body(
 }
 
 /// The name of the maximum of tokens. OpenAI has replaced the older one, and its reasoning models refuse it; many other
-/// services know no other.
+/// services know no other. A name of a deployment, as Azure has it, does not tell which model it is: the service says
+/// so then.
 fn max_tokens_field(kind: ProviderKind, base: &Url, model: &str) -> &'static str {
     let host = base.host_str().unwrap_or_default();
     let is_openai = host.strip_suffix(HOST).is_some_and(|region| region.is_empty() || region.ends_with('.'));
     let is_reasoning = REASONING_MODELS.iter().any(|start| model.starts_with(start));
-    if kind == ProviderKind::OpenAi && (is_openai || is_reasoning) {
-        "max_completion_tokens"
-    } else {
-        "max_tokens"
-    }
+    if kind == ProviderKind::OpenAi && (is_openai || is_reasoning) { NEWER_NAME } else { OLDER_NAME }
+}
+
+/// Gives the maximum of tokens its newer name. Returns whether it had the older one.
+pub(crate) fn use_newer_name(body: &mut Value) -> bool {
+    let Some(fields) = body.as_object_mut() else { return false };
+    let Some(max_tokens) = fields.remove(OLDER_NAME) else { return false };
+    fields.insert(NEWER_NAME.to_owned(), max_tokens);
+    true
 }
 
 /// What a whole answer says.

@@ -2,6 +2,7 @@
 
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
 
 use super::incoming::Framing;
 use super::part::AnswerPart;
@@ -61,21 +62,20 @@ pub(crate) fn headers(kind: ProviderKind, key: Option<&str>) -> Option<HeaderMap
     Some(headers)
 }
 
-/// The body of a request, as JSON. `base` is the address to which paths are added.
+/// The body of a request. `base` is the address to which paths are added.
 pub(crate) fn body(
     kind: ProviderKind,
     base: &Url,
     model: &str,
     request: &ModelRequest,
     is_streamed: bool,
-) -> String {
-    let body = match kind {
+) -> Value {
+    match kind {
         ProviderKind::Anthropic => anthropic::body(model, request, is_streamed),
         ProviderKind::OpenAi | ProviderKind::Mistral => openai::body(kind, base, model, request, is_streamed),
         ProviderKind::Gemini => gemini::body(request),
         ProviderKind::Ollama => ollama::body(model, request, is_streamed),
-    };
-    body.to_string()
+    }
 }
 
 /// How the messages of a streamed answer follow each other.

@@ -235,6 +235,9 @@ impl StateFile {
 
     fn connect(&self, path: &Path, wait: Duration, is_exclusive: bool) -> Result<Open, StateError> {
         let identity = identity(path)?;
+        for ending in BESIDE {
+            check_regular(&self.beside(ending))?;
+        }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
             | OpenFlags::SQLITE_OPEN_NOFOLLOW;
@@ -312,6 +315,20 @@ const DAMAGED: &str = ".damaged";
 
 /// Endings of the file and what belongs to it, and those where it is set aside.
 const SET_ASIDE: [(&str, &str); 3] = [("-wal", ".damaged-wal"), ("-shm", ".damaged-shm"), ("", DAMAGED)];
+
+/// Endings of the files that SQLite opens beside the file.
+const BESIDE: [&str; 3] = ["-journal", "-wal", "-shm"];
+
+/// Checks that nothing but a regular file is at a path. SQLite would wait for the writer of a pipe, without a bound.
+fn check_regular(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if !found.is_file() => {
+            let message = format!("{} is not a regular file", path.display());
+            Err(io::Error::new(ErrorKind::InvalidData, message))
+        }
+        _ => Ok(()),
+    }
+}
 
 /// Removes a file, if it is there.
 fn remove(path: &Path) -> io::Result<()> {

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
@@ -159,7 +160,15 @@ impl AuditReader {
                     continue;
                 }
             }
-            let Some(name) = self.next.pop_front() else { return Ok(None) };
+            let Some(name) = self.next.pop_front() else {
+                let Some(file) = self.replacement()? else { return Ok(None) };
+                // What was appended before the other file was moved away comes first.
+                if let Some(line) = self.line_of_current(incomplete)? {
+                    return Ok(Some(line));
+                }
+                self.current = Some(file);
+                continue;
+            };
             has_next = false;
             let path = self.directory.join(&name);
             match open(&path) {
@@ -203,6 +212,23 @@ impl AuditReader {
         let fields = is_small.then(|| serde_json::from_slice(&bytes).ok()).flatten();
         let (file, number) = (name.clone(), *lines);
         Ok(Some(AuditLine { file, number, text, fields, is_complete: has_end || is_too_long }))
+    }
+
+    /// The file that stands in place of the current one, if that was moved away or removed: writers make a new one of
+    /// the same day.
+    fn replacement(&self) -> io::Result<Option<CurrentFile>> {
+        let Some(current) = &self.current else { return Ok(None) };
+        let path = self.directory.join(&current.name);
+        let identity = |metadata: &fs::Metadata| (metadata.dev(), metadata.ino());
+        let known = identity(&current.reader.get_ref().metadata()?);
+        match fs::metadata(&path) {
+            Ok(metadata) if identity(&metadata) != known => {
+                Ok(Some(CurrentFile::new(current.name.clone(), open(&path)?, 0)))
+            }
+            Ok(_) => Ok(None),
+            Err(error) if is_removed(&error, &path) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Whether there is a file after the current one, or a first one. Its name is the first of `next`.

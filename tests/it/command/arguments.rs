@@ -33,6 +33,7 @@ fn an_option_that_would_be_ignored_is_a_mistake() {
         (vec!["replay", "a.jsonl", "--explain", "--timeout", "1s"], "cannot be used with"),
         (vec!["replay", "a.jsonl", "--explain", "--json"], "cannot be used with"),
         (vec!["run", "-e", "1", "--trace", "a.json", "--record", "a.json"], "name the same file"),
+        (vec!["run", "-e", "1", "--trace", "./a.json", "--record", "a.json"], "name the same file"),
         (vec!["repl", "--fuel", "5"], "--fuel is for Python only"),
         (vec!["types", "--json"], "unexpected argument '--json'"),
         (vec!["tools", "search", "files", "--limit", "0"], "0 is not in 1.."),

@@ -280,22 +280,30 @@ fn a_type_checker_that_fails_is_no_success() {
     }
 }
 
-/// Ctrl-C would otherwise leave the script and the declarations in the directory for temporary files.
+/// Ctrl-C would otherwise leave the script and the declarations in the directory for temporary files, and what a script
+/// under the name of the type checker has started.
 #[test]
 fn an_interrupt_ends_the_type_checker_and_removes_its_files() {
     let place = place();
     write(&place, "script.ts", "return 1");
     let [started, temporary] = ["started", "temporary"].map(|name| place.0.path().join(name));
     fs::create_dir(&temporary).unwrap();
-    let program = format!("echo $$ > '{0}.new'; mv '{0}.new' '{0}'; exec sleep 1000", started.display());
+    let program = format!("sleep 1000 & echo $$ $! > '{0}.new'; mv '{0}.new' '{0}'; wait", started.display());
     let path = fake_checker(&place, "tsc", &program);
     let mut command = cx(place.0.path(), &["check", "--types", "script.ts"]);
     let mut child = command.env("PATH", path).env("TMPDIR", &temporary).spawn().unwrap();
-    let checker = wait_for(|| fs::read_to_string(&started).ok());
+    let processes = wait_for(|| fs::read_to_string(&started).ok());
+    let (checker, sleeper) = processes.trim().split_once(' ').unwrap();
     let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(kill.success());
     assert_eq!(wait_for_end(&mut child, WATCHDOG).code(), Some(130));
-    assert!(!Path::new("/proc").join(checker.trim()).exists());
+    assert!(!Path::new("/proc").join(checker).exists());
+    // It is nobody's child any longer, and may wait as a zombie for who reaps it.
+    wait_for(|| {
+        let stat = fs::read_to_string(Path::new("/proc").join(sleeper).join("stat")).unwrap_or_default();
+        let state = stat.rsplit(") ").next().unwrap_or_default();
+        (state.is_empty() || state.starts_with(['Z', 'X'])).then_some(())
+    });
     let left = fs::read_dir(&temporary).unwrap().map(|entry| entry.unwrap().file_name());
     let left: Vec<_> = left.filter(|name| name.to_string_lossy().starts_with(".tmp")).collect();
     assert!(left.is_empty(), "{left:?}");

@@ -190,3 +190,34 @@ fn v_780_a_line_without_an_end_is_not_read_as_a_whole() {
     home.write("long", &format!("[{}\n", "7,\n".repeat(500)));
     assert_eq!(run(file("long")).1, problem);
 }
+
+/// The shell behind it would otherwise show nothing that is typed.
+#[test]
+fn a_signal_at_the_prompt_ends_the_session_and_restores_the_terminal() {
+    let home = tempfile::tempdir().unwrap();
+    let type_keys = |inputs: serde_json::Value| {
+        let output = Command::new("python3")
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/prompt.py"))
+            .arg(inputs.to_string())
+            .args([env!("CARGO_BIN_EXE_cx"), "repl"])
+            .current_dir(home.path())
+            .env_clear()
+            .env("HOME", home.path())
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        (String::from_utf8_lossy(&output.stdout).replace('\r', ""), output.status.code())
+    };
+    // Those of `kill`, of a terminal that is closed, and of Ctrl-C elsewhere, which does nothing here.
+    for (inputs, expected) in [
+        (json!(["1 + 1\r", 15]), 130),
+        (json!([1]), 130),
+        (json!([["ts> ", "for (;;) {}\r"], ["for (;;) {}", 15]]), 130),
+        (json!([2, ["", "\u{4}"]]), 0),
+    ] {
+        let (screen, status) = type_keys(inputs.clone());
+        assert_eq!(status, Some(expected), "{inputs}: {screen}");
+        assert!(!screen.contains("the terminal is raw"), "{inputs}: {screen}");
+    }
+}

@@ -48,6 +48,11 @@ impl Place {
 
     /// The files of pinned definitions.
     fn pins(&self, ending: &str) -> Vec<std::path::PathBuf> {
+        self.stored("pins-", ending)
+    }
+
+    /// The stored files whose names begin and end so.
+    fn stored(&self, start: &str, ending: &str) -> Vec<std::path::PathBuf> {
         fn walk(directory: &Path, found: &mut Vec<std::path::PathBuf>) {
             for entry in std::fs::read_dir(directory).into_iter().flatten() {
                 let path = entry.unwrap().path();
@@ -62,7 +67,7 @@ impl Place {
         walk(&self.0.path().join("STATE"), &mut found);
         found.retain(|path| {
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            name.starts_with("pins-") && name.ends_with(ending)
+            name.starts_with(start) && name.ends_with(ending)
         });
         found
     }
@@ -354,6 +359,23 @@ fn a_servers_changed_skill_is_said_shown_refused_and_accepted() {
     assert!(status == 0 && out.contains("second") && !errors.contains("skill"), "{out}{errors}");
     let (out, _, _) = place.prints(&["tools", "changed"]);
     assert!(out.contains("every definition is the pinned one"), "{out}");
+}
+
+/// Any server can be named then, also one of which nothing differs.
+#[test]
+fn a_server_is_accepted_where_the_skills_of_another_one_cannot_be_read() {
+    let place = Place::new(&json!({ "well": entry(&["apps", "first"]), "other": entry(&["well"]) }));
+    let script = "return (await mcp.readResource('well', 'skill://tidy/SKILL.md'))";
+    assert_eq!(place.prints(&["run", "-e", script]).2, 0);
+    let [skills] = &place.stored("skills-", ".json")[..] else { panic!("{:?}", place.stored("skills-", "")) };
+    std::fs::write(skills, "{").unwrap();
+    let (out, errors, status) = place.prints(&["tools", "accept", "other"]);
+    let expected = ("every definition of other is the pinned one\n", 0);
+    assert_eq!((&*out, status), expected, "{errors}");
+    let (out, _, status) = place.prints(&["tools", "accept", "other", "--json"]);
+    assert_eq!((&*out, status), ("{\"pinned\":[{\"name\":\"other\",\"definitions\":0}]}\n", 0));
+    assert_eq!(place.prints(&["tools", "accept", "well"]).2, 0);
+    assert_eq!(place.prints(&["tools", "changed"]).2, 0);
 }
 
 #[test]

@@ -451,3 +451,32 @@ async fn a_long_document_is_read_in_parts() {
         assert!(result.to_json_text().len() < 20_000);
     }
 }
+
+/// The name of a deployment does not tell that its model knows only the newer name of the maximum of tokens. The
+/// service says so; then the question is sent once more with that name, and later ones are at once.
+#[tokio::test]
+async fn a_service_that_wants_the_newer_name_of_the_maximum_gets_it() {
+    let provider = FakeProvider::start(ProviderKind::OpenAi, |asked| {
+        if asked.prompt == "wrong" {
+            let message = "'max_tokens' or 'max_completion_tokens' is too large";
+            Reply::Status(400, "", message.to_owned())
+        } else if asked.body.get("max_tokens").is_some() {
+            let message = "Unsupported parameter: 'max_tokens' is not supported with this model. \
+                           Use 'max_completion_tokens' instead.";
+            Reply::Status(400, "", message.to_owned())
+        } else {
+            Reply::Text(asked.body["max_completion_tokens"].to_string())
+        }
+    });
+    let executor = executor(provider.options());
+    let source = "const failure = await llm.ask('wrong', { maxTokens: 77 }).catch((error) => error.message);
+        const pieces = [];
+        for await (const piece of llm.ask('a', { maxTokens: 78, stream: true })) pieces.push(piece);
+        return [failure, pieces.join(''), await llm.ask('b', { maxTokens: 79 })]";
+    let result = run(&executor, Script::typescript(source)).await;
+    let failure = "openai answers with status 400: 'max_tokens' or 'max_completion_tokens' is too large";
+    assert_eq!(value(&result), json!([failure, "78", "79"]));
+    // What is refused with both names is asked twice, and not a third time.
+    let asked = provider.asked().into_iter().map(|asked| asked.prompt);
+    assert_eq!(asked.collect::<Vec<_>>(), ["wrong", "wrong", "a", "a", "b"]);
+}

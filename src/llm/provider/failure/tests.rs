@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::llm::options::ProviderKind;
 
 #[test]
 fn the_reason_is_found_where_services_have_it() {
@@ -36,4 +37,20 @@ fn the_pause_of_gemini_is_in_its_error() {
         assert_eq!(of(&wrong), None, "{wrong}");
     }
     assert_eq!(retry_delay(&json!(null)), None);
+}
+
+/// The text is cut after the key was replaced, so that no part of it stays at the end of a long text.
+#[test]
+fn v_793_no_part_of_a_key_is_left_where_a_reason_is_cut() {
+    let key = "secret-key-of-a-service-".repeat(5);
+    let options = ModelProvider {
+        kind: ProviderKind::OpenAi,
+        model: "m".to_owned(),
+        url: None,
+        key: Some(ApiKey::new(&*key)),
+    };
+    let failures = Failures::new(&options, ContentFilter::new().unwrap());
+    // Each is shorter once it is replaced, so that all of them are shown.
+    let message = failures.reported(&format!(".{}", key.repeat(12))).message;
+    assert_eq!(message, format!("openai ends its answer with an error: .{}", "[REDACTED_SECRET]".repeat(12)));
 }

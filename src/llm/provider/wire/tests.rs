@@ -1,4 +1,4 @@
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::*;
 use crate::llm::model::{ModelMessage, ModelRole};
@@ -19,7 +19,7 @@ fn request(system_prompt: Option<&str>) -> ModelRequest {
 
 fn sent(kind: ProviderKind, model: &str, system_prompt: Option<&str>, is_streamed: bool) -> Value {
     let base = Url::parse(default_address(kind)).unwrap();
-    serde_json::from_str(&body(kind, &base, model, &request(system_prompt), is_streamed)).unwrap()
+    body(kind, &base, model, &request(system_prompt), is_streamed)
 }
 
 #[track_caller]
@@ -104,9 +104,12 @@ fn the_maximum_of_tokens_has_the_name_that_its_service_knows() {
         (ProviderKind::Mistral, "https://api.mistral.ai/v1", "o3-mistral", "max_tokens"),
     ] {
         let base = Url::parse(base).unwrap();
-        let sent: Value = serde_json::from_str(&body(kind, &base, model, &request(None), false)).unwrap();
+        let mut sent = body(kind, &base, model, &request(None), false);
+        let has_older = expected == "max_tokens";
         let names = sent.as_object().unwrap().keys().filter(|name| name.starts_with("max_"));
         assert_eq!(names.collect::<Vec<_>>(), [expected], "{base} {model}");
+        assert_eq!(openai::use_newer_name(&mut sent), has_older, "{base} {model}");
+        assert_eq!((&sent["max_completion_tokens"], sent.get("max_tokens")), (&json!(77), None));
     }
 }
 

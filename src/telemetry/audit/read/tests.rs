@@ -40,6 +40,30 @@ fn the_end_of_a_trail_begins_with_a_whole_line() {
     assert_eq!(reader.next_line(false).unwrap().unwrap().text, "{\"n\":6}");
 }
 
+/// Threat 798: somebody puts the file of today somewhere else.
+#[test]
+fn v_798_a_file_that_takes_the_place_of_another_is_read_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("2026-01-01.jsonl");
+    let away = directory.path().join("away");
+    let mut reader = AuditReader::new(directory.path());
+    let mut next = || reader.next_line(false).unwrap().map(|line| line.text);
+    fs::write(&path, "{\"n\":1}\n{\"n\"").unwrap();
+    assert_eq!(next().as_deref(), Some("{\"n\":1}"));
+    assert_eq!(next(), None);
+    fs::rename(&path, &away).unwrap();
+    assert_eq!(next(), None, "there is no other one yet");
+    // What was written to the first one comes first.
+    fs::write(&away, "{\"n\":1}\n{\"n\":2}\n").unwrap();
+    fs::write(&path, "{\"n\":3}\n").unwrap();
+    assert_eq!(next().as_deref(), Some("{\"n\":2}"));
+    assert_eq!(next().as_deref(), Some("{\"n\":3}"));
+    assert_eq!(next(), None);
+    fs::write(directory.path().join("2026-01-02.jsonl"), "{\"n\":4}\n").unwrap();
+    assert_eq!(next().as_deref(), Some("{\"n\":4}"));
+    assert_eq!(next(), None);
+}
+
 /// Threat 725: what follows a line that is too long is not hidden by it, and its end is no line.
 #[test]
 fn v_725_a_line_that_is_too_long_hides_no_later_one() {

@@ -9,9 +9,14 @@ fn dialogue(
     arguments: &[&str],
     answers: &[(&str, &str)],
 ) -> (String, Option<i32>) {
+    dialogue_with(home, directory, arguments, &json!(answers))
+}
+
+/// The same. An answer can be the number of a signal.
+fn dialogue_with(home: &Home, directory: &str, arguments: &[&str], answers: &Value) -> (String, Option<i32>) {
     let output = Command::new("python3")
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/prompt.py"))
-        .arg(json!(answers).to_string())
+        .arg(answers.to_string())
         .args([env!("CARGO_BIN_EXE_cx"), "setup", "--no-connect"])
         .args(arguments)
         .current_dir(home.path(directory))
@@ -136,4 +141,18 @@ fn non_interactive_asks_nothing_and_says_the_same_plan() {
         "{}",
         text(&output.stdout)
     );
+}
+
+/// The shell behind it would otherwise show neither a cursor nor what is typed.
+#[test]
+fn a_signal_during_a_question_changes_nothing_and_restores_the_terminal() {
+    // Those of a terminal that is closed, of Ctrl-C elsewhere, and of `kill`.
+    for signal in [1, 2, 15] {
+        let home = Home::with(&[CLAUDE]);
+        let claude = home.read(CLAUDE.0);
+        let (screen, status) = dialogue_with(&home, ".", &[], &json!([[SERVERS, signal]]));
+        assert_eq!(status, Some(130), "{signal}: {screen}");
+        assert!(!screen.contains("the terminal is raw"), "{signal}: {screen}");
+        assert_eq!(home.read(CLAUDE.0), claude, "{signal}");
+    }
 }

@@ -83,6 +83,21 @@ async fn v_767_what_has_no_end_is_read_up_to_its_bound() {
     }
 }
 
+/// Interim responses (1xx) have no bound of their own, but none is kept: they take as long as the call may.
+#[tokio::test]
+async fn v_767_interim_responses_without_an_end_take_no_longer_than_the_call() {
+    let provider = FakeProvider::start(ProviderKind::OpenAi, |_| {
+        Reply::Endless("", "HTTP/1.1 103 Early Hints\r\nlink: </a>; rel=preload\r\n\r\n".to_owned())
+    });
+    let options = LlmOptions { call_time: Duration::from_secs(1), ..provider.options() };
+    let executor = executor(options);
+    for is_streamed in [false, true] {
+        let answer = ask(&executor, "x", is_streamed).await;
+        assert_eq!(answer, json!(["", "MODEL_TIMEOUT", "`openai` did not answer within 1s"]));
+        wait_until(|| provider.open() == 0).await;
+    }
+}
+
 /// The bounds grow with the tokens that were asked for: obeyed and exceeded.
 #[tokio::test]
 async fn v_767_a_long_answer_is_read_if_it_was_asked_for() {

@@ -245,3 +245,22 @@ async fn px_139_clocks() {
     let (code, _) = failure("import time; time.clock_settime(time.CLOCK_REALTIME, 0)").await;
     assert_eq!(code, ErrorCode::RuntimeError);
 }
+
+/// It calls a function of the interpreter by its number, with a number. Whatever that does, it does to its own memory
+/// and handles: the next script has another interpreter.
+#[tokio::test]
+async fn v_796_a_function_called_by_its_number_breaks_no_other_interpreter() {
+    let (builder, _) = builder();
+    let executor = builder.warm_instances(1).build().unwrap();
+    for (function, argument) in [(1_u64 << 31, 0), (u64::from(u32::MAX), 1), (u64::from(u32::MAX), u32::MAX)]
+    {
+        let source = format!(
+            "import componentize_py_runtime\ncomponentize_py_runtime.drop_resource({function}, {argument})"
+        );
+        let result = executor.run_py(&source).await.unwrap();
+        let error = result.error().unwrap_or_else(|| panic!("{source}: {}", result.to_json()));
+        assert_eq!(error.code, ErrorCode::RuntimeError, "{source}");
+        assert!(error.message.starts_with("the script broke its interpreter: "), "{}", error.message);
+        untouched(&executor, &source).await;
+    }
+}

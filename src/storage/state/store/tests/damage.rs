@@ -147,3 +147,27 @@ fn a_file_that_is_damaged_while_it_is_used() {
     assert!(stage.path().with_extension("sqlite3.damaged").exists());
     drop(file);
 }
+
+/// SQLite opens the files beside its own without a look at what they are.
+#[test]
+fn v_797_a_pipe_beside_the_state_file_is_refused_and_not_waited_for() {
+    let stage = Stage::new();
+    stage.run(&stage.store(), "a").set("key", "1");
+    for ending in ["-journal", "-wal", "-shm"] {
+        let path = stage.path().with_file_name(format!("state.sqlite3{ending}"));
+        for is_pipe in [true, false] {
+            if is_pipe {
+                let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+                rustix::fs::mkfifoat(rustix::fs::CWD, &path, mode).unwrap();
+            } else {
+                symlink("elsewhere", &path).unwrap();
+            }
+            let store = stage.store();
+            let error = store.usage().err().unwrap();
+            let expected = format!("state.sqlite3{ending} is not a regular file");
+            assert!(format!("{error:?}").contains(&expected), "{error:?}");
+            fs::remove_file(&path).unwrap();
+            assert_eq!(stage.run(&store, "a").get("key"), "[1]", "{ending}");
+        }
+    }
+}
