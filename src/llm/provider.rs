@@ -24,8 +24,8 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};
 
-use self::failure::{Failures, cause};
-use self::incoming::{Incoming, max_whole, read_up_to};
+use self::failure::Failures;
+use self::incoming::{Incoming, ReadFailure, max_whole};
 use self::part::AnswerPart;
 use self::pieces::StreamedAnswer;
 use super::filter::ContentFilter;
@@ -34,6 +34,7 @@ use super::model::{
 };
 use super::options::{ApiKey, ModelProvider, ProviderKind};
 use crate::error::{Error, OptionName};
+use crate::net::response::{cause, read_up_to};
 
 /// Time to reach a provider.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
@@ -178,8 +179,10 @@ impl Provider {
         if !is_json(&response) {
             return Err(self.failures.unexpected());
         }
-        let reading = read_up_to(&mut response, max_whole(max_tokens)).await;
-        let body = reading.map_err(|failure| self.failures.unread(&failure))?;
+        let max = max_whole(max_tokens);
+        let reading = read_up_to(&mut response, max).await.map_err(|_error| ReadFailure::Broken);
+        let body = reading.and_then(|body| body.ok_or(ReadFailure::TooLarge(max)));
+        let body = body.map_err(|failure| self.failures.unread(&failure))?;
         let text = std::str::from_utf8(&body).ok();
         let part = text.and_then(|text| wire::whole(self.kind, text));
         let part = part.ok_or_else(|| self.failures.unexpected())?;

@@ -1,4 +1,4 @@
-//! The HTTP client below the transports and the sign-in, and the bounds of every response.
+//! The HTTP client below the transports and the sign-in, and checks of its requests and responses.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +11,7 @@ use reqwest::{ClientBuilder, Response};
 use url::Url;
 
 use super::errors::unavailable;
-use crate::error::last_source;
+use crate::net::response::cause;
 use crate::tools::ToolError;
 
 /// How long an unused connection is kept. This is below the idle timeouts of common servers and
@@ -87,24 +87,6 @@ pub(crate) fn check_clock(url: &Url, now: SystemTime) -> Result<(), &'static str
 pub(crate) fn is_compressed(response: &Response) -> bool {
     let encoding = response.headers().get(header::CONTENT_ENCODING);
     encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
-}
-
-/// Reads the body; `None` if it has more than `max` bytes. The caller bounds the time.
-pub(crate) async fn read_up_to(response: &mut Response, max: usize) -> reqwest::Result<Option<Vec<u8>>> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await? {
-        if body.len() + chunk.len() > max {
-            return Ok(None);
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(Some(body))
-}
-
-/// The cause of a reqwest error, without the URL, which may contain a secret.
-pub(crate) fn cause(error: &reqwest::Error) -> String {
-    let fallback = if error.is_timeout() { "timed out" } else { "failed" };
-    last_source(error).unwrap_or_else(|| fallback.to_owned())
 }
 
 #[cfg(test)]

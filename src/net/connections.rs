@@ -23,7 +23,7 @@ use super::address::{AddressKind, is_private_name, kind};
 use super::body::ResponseBody;
 use super::head::Head;
 use super::request::{HttpRequest, Origin};
-use crate::error::last_source;
+use super::response::cause;
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Origins whose connections one run keeps. With more, those that were used first are closed.
@@ -330,11 +330,6 @@ fn failure(origin: &Origin, error: &reqwest::Error) -> ToolError {
     }
     let what = if error.is_connect() { "cannot be reached" } else { "sent no response that can be read" };
     failed(&format!("`{}` {what}: {}", origin.name(), cause(error)))
-}
-
-/// The cause of a reqwest error, without the URL, which may contain a secret.
-pub(super) fn cause(error: &reqwest::Error) -> String {
-    last_source(error).unwrap_or_else(|| if error.is_timeout() { "timed out" } else { "failed" }.to_owned())
 }
 
 fn denied(problem: String) -> ToolError {

@@ -11,7 +11,7 @@ use super::failure::RequestFailure;
 use crate::lines::MAX_LINE;
 use crate::mcp::errors::unavailable;
 use crate::mcp::message::{IncomingMessage, read_error};
-use crate::mcp::web::{cause, read_up_to};
+use crate::net::response::{cause, read_up_to};
 use crate::text;
 
 pub(crate) const JSON: &str = "application/json";
