@@ -34,12 +34,11 @@ use super::model::{
 };
 use super::options::{ApiKey, ModelProvider, ProviderKind};
 use crate::error::{Error, OptionName};
+use crate::net::media_type::{JSON, media_type};
 use crate::net::response::{cause, read_up_to};
 
 /// Time to reach a provider.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
-
-const JSON: &str = "application/json";
 
 /// A provider, with its connections.
 struct Provider {
@@ -195,6 +194,5 @@ impl Provider {
 
 /// Whether a response says that it is JSON. Nothing is expected of streams, for which services have several types.
 fn is_json(response: &Response) -> bool {
-    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with(JSON))
+    response.headers().get(CONTENT_TYPE).is_some_and(|kind| media_type(kind.as_bytes()) == JSON)
 }
