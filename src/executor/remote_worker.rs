@@ -23,8 +23,9 @@ use crate::engine::process::lost::LostWorker;
 use crate::engine::process::refusal::failed;
 use crate::engine::process::{adopt, depth_of_run, end_process_with};
 use crate::error::{Error, OptionName};
-use crate::mcp::web::{check_clock, upgrading_client};
+use crate::mcp::web::upgrading_client;
 use crate::net::response::cause;
+use crate::net::tls::check_clock;
 use crate::text::secrets::masked_address;
 
 /// The argument with which a program is started as such a process. The address follows, then the token's file.

@@ -36,6 +36,7 @@ use super::options::{ApiKey, ModelProvider, ProviderKind};
 use crate::error::{Error, OptionName};
 use crate::net::media_type::{JSON, media_type};
 use crate::net::response::{cause, read_up_to};
+use crate::net::tls::install_provider;
 
 /// Time to reach a provider.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
@@ -97,8 +98,7 @@ pub(crate) fn connect(options: &ModelProvider) -> Result<NamedModel, Error> {
 /// Connections that follow no redirects, so that the key goes to the configured address only, and that take no
 /// compressed bodies, because a megabyte of one can become gigabytes. hyper bounds the head of a response: 100 headers.
 fn http() -> Result<Client, Error> {
-    // As the transports of MCP: ring, unless the process has a provider already.
-    let _made_already = rustls::crypto::ring::default_provider().install_default();
+    install_provider();
     Client::builder()
         .redirect(Policy::none())
         .connect_timeout(CONNECT_TIME)

@@ -8,7 +8,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -24,6 +24,7 @@ use super::body::ResponseBody;
 use super::head::Head;
 use super::request::{HttpRequest, Origin};
 use super::response::cause;
+use super::tls::{check_clock, install_provider};
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Origins whose connections one run keeps. With more, those that were used first are closed.
@@ -191,10 +192,7 @@ impl Connections {
     ) -> Result<HttpResponse, ToolError> {
         let origin = request.origin();
         self.check(&origin)?;
-        if origin.is_tls && SystemTime::now() < UNIX_EPOCH {
-            // rustls compares certificates with the time since then, and panics.
-            return Err(failed("the clock of this machine is before 1970, so no certificate can be checked"));
-        }
+        check_clock(&request.url, SystemTime::now()).map_err(failed)?;
         let client = self.client(&origin).await?;
         let sent = client
             .request(request.method.clone(), request.url.clone())
@@ -296,8 +294,7 @@ impl Resolve for Checked {
 /// A client of one origin. It takes nothing from the environment, keeps no cookies, adds no credentials and no
 /// referrer, and follows no redirects.
 fn client(is_tls: bool, addresses: Vec<SocketAddr>, times: &Times) -> reqwest::Result<Client> {
-    // As in `src/mcp/web.rs`: ring, unless the process has a provider already.
-    let _made_already = rustls::crypto::ring::default_provider().install_default();
+    install_provider();
     let builder = Client::builder()
         .dns_resolver(Checked(addresses))
         .no_proxy()

@@ -1,5 +1,6 @@
 //! HTTP requests of scripts: what they may ask for, which addresses they may reach, and the connections.
-//! [`private`] finds addresses in the arguments of tools. [`response`] and [`media_type`] are for all HTTP of cx.
+//! [`private`] finds addresses in the arguments of tools. [`response`], [`tls`] and [`media_type`] are for all HTTP of
+//! cx.
 //!
 //! This module knows nothing of runs. `src/run/fetch.rs` decides about a script's calls of `fetch`, and passes in which
 //! hosts a person has granted. A request goes through four steps: [`request`] checks what the script wrote,
@@ -23,3 +24,5 @@ pub(crate) mod private;
 pub(crate) mod request;
 #[cfg(any(feature = "mcp", feature = "llm", feature = "fetch"))]
 pub(crate) mod response;
+#[cfg(any(feature = "mcp", feature = "llm", feature = "fetch"))]
+pub(crate) mod tls;
