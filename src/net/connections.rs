@@ -134,7 +134,7 @@ impl Connections {
     pub(crate) fn check(&self, origin: &Origin) -> Result<(), ToolError> {
         let grant = (self.granted)(&origin.host, origin.port);
         match origin.host.parse::<IpAddr>() {
-            Ok(address) => self.check_address(origin, address),
+            Ok(address) => check_address(origin, address, grant),
             Err(_) if grant == Grant::No => Err(denied(format!(
                 "this run may not reach `{}`: a person has to grant it, with `--allow-net {}` or `grants.net` in the \
                  user's configuration",
@@ -142,22 +142,6 @@ impl Connections {
                 origin.host
             ))),
             Err(_) => Ok(()),
-        }
-    }
-
-    /// Checks an address that a script names itself.
-    fn check_address(&self, origin: &Origin, address: IpAddr) -> Result<(), ToolError> {
-        if kind(address) == AddressKind::Unusable {
-            return Err(denied(format!("`{}` is the address of no host", origin.host)));
-        }
-        match (self.granted)(&origin.host, origin.port) {
-            Grant::Itself => Ok(()),
-            Grant::Among if kind(address) == AddressKind::Public => Ok(()),
-            Grant::Among | Grant::No => Err(denied(format!(
-                "this run may not reach the address `{}`: a person has to grant that address, with `--allow-net {}`",
-                origin.name(),
-                bracketed(address)
-            ))),
         }
     }
 
@@ -278,6 +262,22 @@ impl Connections {
             )));
         }
         Ok(may)
+    }
+}
+
+/// Checks an address that a script names itself, and that is granted like this.
+fn check_address(origin: &Origin, address: IpAddr, grant: Grant) -> Result<(), ToolError> {
+    if kind(address) == AddressKind::Unusable {
+        return Err(denied(format!("`{}` is the address of no host", origin.host)));
+    }
+    match grant {
+        Grant::Itself => Ok(()),
+        Grant::Among if kind(address) == AddressKind::Public => Ok(()),
+        Grant::Among | Grant::No => Err(denied(format!(
+            "this run may not reach the address `{}`: a person has to grant that address, with `--allow-net {}`",
+            origin.name(),
+            bracketed(address)
+        ))),
     }
 }
 
