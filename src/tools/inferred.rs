@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 
 use super::delayed_save::DelayedSave;
 use super::shape::Shape;
-use crate::storage::files::Store;
+use crate::storage::files::{Store, digest_name};
 
 /// Incremented when the file's format changes.
 const VERSION: u32 = 1;
@@ -185,7 +185,7 @@ fn read(store: &Store, file: &str) -> BTreeMap<String, Shape> {
 const PREFIX: &str = "shapes-";
 
 fn file_name(identity: &str) -> String {
-    format!("{PREFIX}{}", identity.get(..32).unwrap_or(identity))
+    digest_name(PREFIX, identity)
 }
 
 #[cfg(test)]

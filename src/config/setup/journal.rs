@@ -5,7 +5,7 @@
 //! even if the process dies meanwhile.
 
 use std::fs;
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use super::lock::SetupLock;
 use super::plan::{FileChange, Plan, is_unchanged};
 use crate::config::file::read_again;
 use crate::storage::files::{Store, sha256};
-use crate::storage::private::PrivateDirectory;
+use crate::storage::private::{PrivateDirectory, remove_if_present};
 use crate::storage::regular::read_regular;
 use crate::storage::replace::replace_file;
 
@@ -246,10 +246,7 @@ fn prune(root: &Path) {
 fn put_back(path: &Path, before: Option<&[u8]>) -> io::Result<()> {
     match before {
         Some(bytes) => write(path, bytes),
-        None => match fs::remove_file(path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        },
+        None => remove_if_present(path),
     }
 }
 
