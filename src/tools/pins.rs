@@ -320,8 +320,8 @@ fn compare(known: Option<ServerPins>, server: &str, list: &ToolList) -> ServerPi
 }
 
 /// The parts in which two definitions of one tool differ. The order in which a server writes keys does not matter:
-/// objects of serde_json are equal in any order. `_meta` is no part: neither models nor decisions depend on it, and pins
-/// that were written before `_meta` was kept would all differ.
+/// objects of serde_json are equal in any order. `_meta` is no part: neither models nor decisions depend on it, and
+/// pins that were written before `_meta` was kept would all differ.
 fn differing_parts(pinned: &ToolDefinition, current: &ToolDefinition) -> impl Iterator<Item = &'static str> {
     // All fields are named, so that a new one is not forgotten.
     let ToolDefinition { name: _, description, input_schema, output_schema, annotations, meta: _ } = pinned;
