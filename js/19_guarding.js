@@ -127,7 +127,8 @@ export function isGuestProxy(value) {
   return hasGuestProxies && core.isProxy(value);
 }
 
-// Wraps the constructor `original`: `change` receives the arguments and returns those to use.
+// Wraps the constructor `original`, whose text is that of the result: `change` receives the arguments and returns those
+// to use.
 export function wrapConstructor(original, change) {
   const wrapped = new Proxy(original, {
     __proto__: null,
@@ -138,6 +139,7 @@ export function wrapConstructor(original, change) {
       return ReflectConstruct(target, change(args), newTarget === wrapped ? target : newTarget);
     },
   });
+  noteOriginal(wrapped, original);
   return wrapped;
 }
 

@@ -7,6 +7,7 @@ import {
   isObject,
   isOrdinaryArray,
   lengthOf,
+  noteOriginal,
   replace,
   steppingProxy,
 } from "ext:cx/20_guards.js";
@@ -259,6 +260,7 @@ const GuardedRegExp = new Proxy(RegExp, {
     return ReflectConstruct(target, checkPattern(args), newTarget === GuardedRegExp ? target : newTarget);
   },
 });
+noteOriginal(GuardedRegExp, RegExp);
 defineBuiltIn(globalThis, "RegExp", GuardedRegExp);
 defineBuiltIn(RegExpPrototype, "constructor", GuardedRegExp);
 setGuardedRegExp(GuardedRegExp);

@@ -397,6 +397,18 @@ pub(crate) fn lone_field<'de>(text: &'de str, name: &str) -> Option<&'de RawValu
 #[serde(transparent)]
 pub(crate) struct Key<'a>(#[serde(borrow)] pub(crate) std::borrow::Cow<'a, str>);
 
+/// Sets those of the fields that have a value, in this order. `object` is an object.
+pub(crate) fn set_present<'a>(
+    object: &mut Value,
+    fields: impl IntoIterator<Item = (&'a str, Option<Value>)>,
+) {
+    for (name, value) in fields {
+        if let Some(value) = value {
+            object[name] = value;
+        }
+    }
+}
+
 /// Deserializes a field that is present, even if it is `null`, which `Option` alone would read as absent. The field
 /// needs serde's `default` too.
 #[cfg(any(feature = "mcp", feature = "server"))]

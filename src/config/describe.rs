@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::clients::Client;
 use super::document::{Content, Member, Node, parse_json};
-use super::entry::{ServerEntry, Target};
+use super::entry::{OAuthEntry, ServerEntry, Target};
 use super::environment::Environment;
 use super::error::Finding;
 use super::file;
@@ -84,28 +84,7 @@ fn server_lines(entry: &ServerEntry, lines: &mut Vec<String>) {
             line("address", &target.url.raw);
             target.headers.iter().for_each(|(name, text)| line("header", &with_references(name, &text.raw)));
             if let Some(oauth) = &target.oauth {
-                for (name, text) in [
-                    ("clientId", &oauth.client_id),
-                    ("clientSecret", &oauth.client_secret),
-                    ("privateKey", &oauth.private_key),
-                    ("identityClientId", &oauth.identity_client_id),
-                    ("identityClientSecret", &oauth.identity_client_secret),
-                ] {
-                    text.iter().for_each(|text| line("signs in with", &with_references(name, &text.raw)));
-                }
-                for file in [&oauth.assertion_file, &oauth.id_token_file] {
-                    file.iter().for_each(|file| line("signs in with the file", &file.raw));
-                }
-                oauth.identity_provider.iter().for_each(|provider| line("vouched for by", &provider.raw));
-                let document = oauth.client_metadata_url.iter();
-                document.for_each(|document| line("signs in with the client", &document.raw));
-                oauth.issuer.iter().for_each(|issuer| line("signs in at", &issuer.raw));
-                if oauth.client_credentials {
-                    line("signs in", "by itself, without a user");
-                }
-                if !oauth.scopes.is_empty() {
-                    line("requests scopes", &oauth.scopes.join(" "));
-                }
+                oauth_lines(oauth, &mut line);
             }
         }
         None => {}
@@ -124,6 +103,31 @@ fn server_lines(entry: &ServerEntry, lines: &mut Vec<String>) {
         ("read-only", entry.read_only.as_deref().unwrap_or_default()),
     ] {
         patterns.iter().for_each(|pattern| line(name, pattern));
+    }
+}
+
+/// Writes how a server is signed in to: each line has a name and a text.
+fn oauth_lines(oauth: &OAuthEntry, line: &mut impl FnMut(&str, &str)) {
+    for (name, text) in [
+        ("clientId", &oauth.client_id),
+        ("clientSecret", &oauth.client_secret),
+        ("privateKey", &oauth.private_key),
+        ("identityClientId", &oauth.identity_client_id),
+        ("identityClientSecret", &oauth.identity_client_secret),
+    ] {
+        text.iter().for_each(|text| line("signs in with", &with_references(name, &text.raw)));
+    }
+    for file in [&oauth.assertion_file, &oauth.id_token_file] {
+        file.iter().for_each(|file| line("signs in with the file", &file.raw));
+    }
+    oauth.identity_provider.iter().for_each(|provider| line("vouched for by", &provider.raw));
+    oauth.client_metadata_url.iter().for_each(|document| line("signs in with the client", &document.raw));
+    oauth.issuer.iter().for_each(|issuer| line("signs in at", &issuer.raw));
+    if oauth.client_credentials {
+        line("signs in", "by itself, without a user");
+    }
+    if !oauth.scopes.is_empty() {
+        line("requests scopes", &oauth.scopes.join(" "));
     }
 }
 

@@ -98,7 +98,7 @@ pub(super) struct HttpTarget {
 }
 
 /// The `oauth` section.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct OAuthEntry {
     pub(super) client_id: Option<Text>,
     pub(super) client_metadata_url: Option<Text>,

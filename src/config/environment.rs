@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 /// Set for every server process, to this process's own value plus one.
 pub(super) const DEPTH: &str = "CX_DEPTH";
 
+/// Stands for the file in messages about variables, and in the origins of their values.
+pub(super) const ORIGIN: &str = "the environment";
+
 /// A snapshot of the variables.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Environment(BTreeMap<String, String>);

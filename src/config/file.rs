@@ -9,6 +9,8 @@ use rustix::fs::OFlags;
 
 use super::error::{Finding, FindingKind};
 use crate::storage::ownership::Ownership;
+#[cfg(feature = "cli")]
+use crate::storage::regular::open_regular;
 
 /// Maximum size in bytes. Real files have a few kilobytes; a larger one is not a configuration.
 const MAX_FILE: u64 = 1 << 20;
@@ -68,15 +70,11 @@ pub(super) fn read(path: &Path, provenance: Provenance) -> Result<Option<Vec<u8>
 /// Those of the system, and if it is not a regular file.
 #[cfg(feature = "cli")]
 pub(super) fn read_again(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = match OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path) {
+    let file = match open_regular(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a regular file any more"));
-    }
     let mut bytes = Vec::new();
     file.take(2 * MAX_USER_FILE).read_to_end(&mut bytes)?;
     Ok(Some(bytes))

@@ -11,7 +11,7 @@ use super::resolved::{Config, ConfigWarningCode};
 use crate::run::grants::{Grants, HostPattern, Permissions};
 
 /// Every key of `grants`.
-pub(super) const GRANT_KEYS: &[&str] = &["read", "write", "net"];
+const GRANT_KEYS: &[&str] = &["read", "write", "net"];
 
 /// Reads the section.
 pub(super) fn section(fields: &mut Fields<'_, '_>, grants: &mut GrantFields) {

@@ -2,15 +2,12 @@
 
 use std::path::Path;
 
-use super::environment::Environment;
+use super::environment::{Environment, ORIGIN};
 use super::expand::{Role, Scope};
 use super::llm_settings::{LlmSettings, ProviderParts};
 use super::own::OwnFile;
 use super::resolved::{Config, ConfigWarningCode};
 use crate::llm::{ApiKey, LlmAccess, ModelProvider, ProviderKind};
-
-/// The origin of values from variables.
-const ENVIRONMENT: &str = "the environment";
 
 /// The default model of Anthropic, if its key and permission for scripts are all that is configured.
 const DEFAULT_MODEL: &str = "claude-sonnet-4-5";
@@ -78,7 +75,7 @@ fn apply_settings(config: &mut Config, path: &Path, settings: &LlmSettings, scop
 pub(super) fn resolve(config: &mut Config, scope: Scope<'_>) {
     let mut findings = Vec::new();
     let settings = LlmSettings::of_environment(scope.environment, &mut findings);
-    let path = Path::new(ENVIRONMENT);
+    let path = Path::new(ORIGIN);
     apply_variables(config, path, &settings, scope);
     config.warn_ignored(ConfigWarningCode::Unused, path, findings);
     config

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::clients::{Client, ClientFile};
 use super::document::{Node, parse_json};
-use super::environment::{DEPTH, Directories, Environment, canonical};
+use super::environment::{DEPTH, Directories, Environment, ORIGIN, canonical};
 use super::error::{ConfigError, Finding, FindingKind, Key};
 use super::expand::{Role, Scope};
 use super::file::{Provenance, read, text};
@@ -30,9 +30,6 @@ const FILE_VARIABLES: [(&str, FileKind); 2] =
 
 /// A variable that names a file with servers, which has precedence over those that are found.
 const SERVERS_VARIABLE: &str = "MCP_CONFIG_PATH";
-
-/// Represents the file in messages about variables.
-const VARIABLES: &str = "the environment";
 
 /// Names of cx's own file in a workspace; the first one that exists is used.
 const WORKSPACE_FILES: [&str; 2] = [".cx.json", ".code-executor.json"];
@@ -73,7 +70,7 @@ pub(super) fn load(options: &LoadOptions, environment: &Environment) -> Result<C
     if depth >= MAX_DEPTH {
         let hint = "remove cx from the servers that it starts";
         let finding = Finding::from(FindingKind::TooDeep(DEPTH, depth)).hint(hint);
-        return Err(ConfigError::new(VARIABLES, vec![finding]));
+        return Err(ConfigError::new(ORIGIN, vec![finding]));
     }
     let workspace = canonical(&options.workspace);
     let mut loader = Loader {
@@ -186,7 +183,7 @@ impl<'a> Loader<'a> {
             }
             (program.finish)(&mut settings, foreign);
         }
-        let path = Path::new(VARIABLES);
+        let path = Path::new(ORIGIN);
         for limit in &settings.limits {
             set_limit(&mut self.config, path, limit);
         }

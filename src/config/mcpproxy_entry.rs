@@ -33,17 +33,8 @@ pub(super) fn oauth(fields: &Fields<'_, '_>) -> Option<OAuthEntry> {
     let at = |name: &str| node.get(name).map(|node| At { key: fields.key.child("oauth").child(name), node });
     Some(OAuthEntry {
         client_id: at("client_id").and_then(|at| at.text().ok()),
-        client_metadata_url: None,
-        client_secret: None,
-        private_key: None,
-        assertion_file: None,
-        identity_provider: None,
-        identity_client_id: None,
-        identity_client_secret: None,
-        id_token_file: None,
-        issuer: None,
         scopes: at("scopes").and_then(|at| at.strings().ok()).unwrap_or_default(),
-        client_credentials: false,
+        ..OAuthEntry::default()
     })
 }
 

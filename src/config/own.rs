@@ -369,10 +369,11 @@ fn check_isolation_keys(section: &mut Fields<'_, '_>, mode: Option<&Isolation>) 
 fn absolute_path(at: &At<'_>) -> Result<PathBuf, Finding> {
     let text = at.text()?;
     let path = PathBuf::from(&text.raw);
-    let is_absolute = path.is_absolute();
-    is_absolute
-        .then_some(path)
-        .ok_or_else(|| Finding::unexpected(&text.key, text.location, "an absolute path", "another one"))
+    if path.is_absolute() {
+        Ok(path)
+    } else {
+        Err(Finding::unexpected(&text.key, text.location, "an absolute path", "another one"))
+    }
 }
 
 fn time_zone(at: &At<'_>) -> Result<String, Finding> {

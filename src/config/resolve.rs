@@ -132,21 +132,7 @@ fn http(name: &str, target: &HttpTarget, expander: &mut Expander<'_>) -> Result<
     }
     let url = parse_url(&target.url, &address).map_err(|finding| vec![finding])?;
     if let (Some(oauth), Some(written)) = (&oauth, &target.oauth) {
-        for (issuer, text) in
-            [(&oauth.issuer, &written.issuer), (&oauth.identity_provider, &written.identity_provider)]
-        {
-            if let (Some(issuer), Some(text)) = (issuer, text) {
-                expander.findings.extend(check_issuer(text, issuer).err());
-            }
-        }
-    }
-    let document = oauth.as_ref().and_then(|oauth| oauth.client_metadata_url.as_deref());
-    let document_text = target.oauth.as_ref().and_then(|oauth| oauth.client_metadata_url.as_ref());
-    if let (Some(document), Some(text)) = (document, document_text)
-        && !Url::parse(document).is_ok_and(|url| url.scheme() == "https" && url.path() != "/")
-    {
-        let expected = "the address of a document such as `https://example.com/client.json`";
-        expander.findings.push(Finding::unexpected(&text.key, text.location, expected, "another"));
+        check_oauth(oauth, written, &mut expander.findings);
     }
     for (name, text) in &target.headers {
         if headers.get(name).is_some_and(|value| http::HeaderValue::try_from(value.as_str()).is_err()) {
@@ -171,6 +157,23 @@ fn parse_url(text: &Text, address: &str) -> Result<Url, Finding> {
         return Err(unexpected("another scheme"));
     }
     Ok(url)
+}
+
+/// Checks the addresses of the settings for signing in.
+fn check_oauth(oauth: &OAuth, written: &OAuthEntry, findings: &mut Vec<Finding>) {
+    for (issuer, text) in
+        [(&oauth.issuer, &written.issuer), (&oauth.identity_provider, &written.identity_provider)]
+    {
+        if let (Some(issuer), Some(text)) = (issuer, text) {
+            findings.extend(check_issuer(text, issuer).err());
+        }
+    }
+    if let (Some(document), Some(text)) = (&oauth.client_metadata_url, &written.client_metadata_url)
+        && !Url::parse(document).is_ok_and(|url| url.scheme() == "https" && url.path() != "/")
+    {
+        let expected = "the address of a document such as `https://example.com/client.json`";
+        findings.push(Finding::unexpected(&text.key, text.location, expected, "another"));
+    }
 }
 
 /// An issuer is compared as text with the one in the metadata, so it must be one that metadata can

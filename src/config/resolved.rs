@@ -42,9 +42,8 @@ pub struct LoadOptions {
 pub enum Discovery {
     /// None: only the named files are used.
     None,
-    /// The user's own file, for settings that do not depend on its servers: `allow`, `deny`, `ask`, `strict`,
-    /// `elicitation`, `limits`, `cache` and `audit`. So a named file adds servers, and cannot widen what the user
-    /// allows.
+    /// The user's own file, for settings that do not depend on its servers: all but `mcpServers`, `import` and
+    /// `readOnly`. So a named file adds servers, and cannot widen what the user allows.
     UserRules,
     /// All of them.
     All,

@@ -164,12 +164,12 @@ pub(super) fn apply_restrictions(config: &mut Config, path: &Path, file: &OwnFil
         config.rules.allow.push(allow.clone());
     }
     add_to_lists(config, path, file);
-    let ignore = |config: &mut Config, key: &str, more: &str| {
-        let message = format!("ignored, because this file is not trusted: `{key}`{more}");
+    let ignore = |config: &mut Config, key: &str| {
+        let message = format!("ignored, because this file is not trusted: `{key}`");
         config.warn_untrusted(message, path, file.locate(key));
     };
     if settings.private_addresses.is_some_and(|value| value < config.rules.private_addresses) {
-        ignore(config, "privateAddresses", "");
+        ignore(config, "privateAddresses");
     }
     grants::restrict(config, path, file, scope);
     match settings.strict {
@@ -177,7 +177,7 @@ pub(super) fn apply_restrictions(config: &mut Config, path: &Path, file: &OwnFil
             config.add_origin("strict", path, file.locate("strict"));
             config.strict = true;
         }
-        Some(false) if config.strict => ignore(config, "strict", ""),
+        Some(false) if config.strict => ignore(config, "strict"),
         _ => {}
     }
     match settings.elicitation {
@@ -185,7 +185,7 @@ pub(super) fn apply_restrictions(config: &mut Config, path: &Path, file: &OwnFil
             config.add_origin("elicitation", path, file.locate("elicitation"));
             config.elicitation = false;
         }
-        Some(true) if !config.elicitation => ignore(config, "elicitation", ""),
+        Some(true) if !config.elicitation => ignore(config, "elicitation"),
         _ => {}
     }
     for limit in &settings.limits {
@@ -200,7 +200,12 @@ pub(super) fn apply_restrictions(config: &mut Config, path: &Path, file: &OwnFil
             config.warn_untrusted(message, path, limit.location);
         }
     }
-    for (key, is_there) in [
+    settings_without_effect(settings).for_each(|key| ignore(config, key));
+}
+
+/// The keys of an untrusted file that have no effect in it: they could allow more, or decide for others.
+fn settings_without_effect(settings: &Settings) -> impl Iterator<Item = &'static str> {
+    let keys = [
         // A tool that counts as read-only needs no approval and is called in a dry run.
         ("readOnly", settings.read_only.is_some()),
         ("import", settings.import.is_some()),
@@ -226,11 +231,8 @@ pub(super) fn apply_restrictions(config: &mut Config, path: &Path, file: &OwnFil
         ("openTelemetry.content", settings.telemetry_content.is_some()),
         ("audit", settings.audit.is_some()),
         ("mcpConfigPath", settings.servers_file.is_some()),
-    ] {
-        if is_there {
-            ignore(config, key, "");
-        }
-    }
+    ];
+    keys.into_iter().filter(|(_, is_there)| *is_there).map(|(key, _)| key)
 }
 
 /// Adds to the lists that any file may extend, and to settings that any file may make stricter.

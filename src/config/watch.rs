@@ -190,6 +190,7 @@ impl ConfigFiles {
 }
 
 /// Files that a program checks from time to time for changes, as [`ConfigFiles`] does.
+///
 /// ```
 /// let directory = std::env::temp_dir();
 /// let mut files = cx::WatchedFiles::new([directory.join("no-such-file")]);

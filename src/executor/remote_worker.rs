@@ -21,8 +21,10 @@ use url::{Host, Url};
 use crate::engine::process::lost::LostWorker;
 use crate::engine::process::refusal::failed;
 use crate::engine::process::{adopt, depth_of_run, end_process_with};
-use crate::error::{Error, OptionName, last_source};
-use crate::mcp::web::{check_clock, upgrading_client};
+use crate::error::{Error, OptionName};
+use crate::mcp::web::upgrading_client;
+use crate::net::response::cause;
+use crate::net::tls::check_clock;
 use crate::storage::named::NamedFile;
 use crate::text::secrets::masked_address;
 
@@ -203,10 +205,7 @@ async fn connect(
         Some(0) => request,
         Some(depth) => request.header(DEPTH, depth),
     };
-    let unreached = |error: reqwest::Error| {
-        let cause = last_source(&error).unwrap_or_else(|| error.to_string());
-        format!("`{url}` cannot be reached: {cause}")
-    };
+    let unreached = |error: reqwest::Error| format!("`{url}` cannot be reached: {}", cause(&error));
     let response = timeout(MAX_ANSWER_TIME, request.send()).await;
     let response = response.map_err(|_late| format!("`{url}` does not answer"))?.map_err(unreached)?;
     match response.status() {

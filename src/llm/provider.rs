@@ -26,8 +26,8 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};
 use serde_json::Value;
 
-use self::failure::{FailedResponse, Failures, cause};
-use self::incoming::{Incoming, max_whole, read_up_to};
+use self::failure::{FailedResponse, Failures};
+use self::incoming::{Incoming, ReadFailure, max_whole};
 use self::part::AnswerPart;
 use self::pieces::StreamedAnswer;
 use super::filter::ContentFilter;
@@ -36,11 +36,12 @@ use super::model::{
 };
 use super::options::{ApiKey, ModelProvider, ProviderKind};
 use crate::error::{Error, OptionName};
+use crate::net::media_type::{JSON, media_type};
+use crate::net::response::{cause, read_up_to};
+use crate::net::tls::install_provider;
 
 /// Time to reach a provider.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
-
-const JSON: &str = "application/json";
 
 /// A provider, with its connections.
 struct Provider {
@@ -103,8 +104,7 @@ pub(crate) fn connect(options: &ModelProvider) -> Result<NamedModel, Error> {
 /// Connections that follow no redirects, so that the key goes to the configured address only, and that take no
 /// compressed bodies, because a megabyte of one can become gigabytes. hyper bounds the head of a response: 100 headers.
 fn http() -> Result<Client, Error> {
-    // As the transports of MCP: ring, unless the process has a provider already.
-    let _made_already = rustls::crypto::ring::default_provider().install_default();
+    install_provider();
     Client::builder()
         .redirect(Policy::none())
         .connect_timeout(CONNECT_TIME)
@@ -203,8 +203,10 @@ impl Provider {
         if !is_json(&response) {
             return Err(self.failures.unexpected());
         }
-        let reading = read_up_to(&mut response, max_whole(max_tokens)).await;
-        let body = reading.map_err(|failure| self.failures.unread(&failure))?;
+        let max = max_whole(max_tokens);
+        let reading = read_up_to(&mut response, max).await.map_err(|_error| ReadFailure::Broken);
+        let body = reading.and_then(|body| body.ok_or(ReadFailure::TooLarge(max)));
+        let body = body.map_err(|failure| self.failures.unread(&failure))?;
         let text = std::str::from_utf8(&body).ok();
         let part = text.and_then(|text| wire::whole(self.kind, text));
         let part = part.ok_or_else(|| self.failures.unexpected())?;
@@ -217,6 +219,5 @@ impl Provider {
 
 /// Whether a response says that it is JSON. Nothing is expected of streams, for which services have several types.
 fn is_json(response: &Response) -> bool {
-    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with(JSON))
+    response.headers().get(CONTENT_TYPE).is_some_and(|kind| media_type(kind.as_bytes()) == JSON)
 }

@@ -1,6 +1,6 @@
-//! The HTTP client below the transports and the sign-in, and the bounds of every response.
+//! The HTTP client below the transports and the sign-in, and checks of its requests and responses.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use http::header;
 pub(crate) use reqwest::Client;
@@ -8,10 +8,10 @@ pub(crate) use reqwest::Client;
 pub(crate) use reqwest::Error as RequestError;
 use reqwest::redirect::Policy;
 use reqwest::{ClientBuilder, Response};
-use url::Url;
 
 use super::errors::unavailable;
-use crate::error::last_source;
+use crate::net::response::cause;
+use crate::net::tls::install_provider;
 use crate::tools::ToolError;
 
 /// How long an unused connection is kept. This is below the idle timeouts of common servers and
@@ -46,10 +46,7 @@ fn client_with(
     connect_timeout: Duration,
     adjust: fn(ClientBuilder) -> ClientBuilder,
 ) -> Result<Client, ToolError> {
-    // Keeps the process's default provider if there is one, otherwise installs ring. reqwest
-    // accepts a provider for one client only together with a verifier, and users expect the
-    // platform's verifier.
-    let _made_already = rustls::crypto::ring::default_provider().install_default();
+    install_provider();
     let builder = || {
         let builder = Client::builder()
             .redirect(Policy::none())
@@ -71,41 +68,9 @@ fn client_with(
     })
 }
 
-/// Refuses a request over TLS while the machine's clock is before 1970. rustls compares certificates
-/// with the time since then, and panics.
-pub(crate) fn check_clock(url: &Url, now: SystemTime) -> Result<(), &'static str> {
-    if url.scheme() == "https" && now < SystemTime::UNIX_EPOCH {
-        return Err(
-            "the clock of this machine is before 1970, so no certificate can be checked; set the clock",
-        );
-    }
-    Ok(())
-}
-
 /// Whether a body is compressed. No encoding was offered, and decoding could expand a megabyte to ten
 /// gigabytes.
 pub(crate) fn is_compressed(response: &Response) -> bool {
     let encoding = response.headers().get(header::CONTENT_ENCODING);
     encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
-
-/// Reads the body; `None` if it has more than `max` bytes. The caller bounds the time.
-pub(crate) async fn read_up_to(response: &mut Response, max: usize) -> reqwest::Result<Option<Vec<u8>>> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await? {
-        if body.len() + chunk.len() > max {
-            return Ok(None);
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(Some(body))
-}
-
-/// The cause of a reqwest error, without the URL, which may contain a secret.
-pub(crate) fn cause(error: &reqwest::Error) -> String {
-    let fallback = if error.is_timeout() { "timed out" } else { "failed" };
-    last_source(error).unwrap_or_else(|| fallback.to_owned())
-}
-
-#[cfg(test)]
-mod tests;

@@ -6,7 +6,7 @@ use futures::FutureExt as _;
 use reqwest::Response;
 use tokio::time::{Instant, timeout_at};
 
-use super::connections::cause;
+use super::response::cause;
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Bytes that are put together to one part, if they have arrived: so many that the cost of the host call does not

@@ -8,7 +8,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -23,7 +23,8 @@ use super::address::{AddressKind, is_private_name, kind};
 use super::body::ResponseBody;
 use super::head::Head;
 use super::request::{HttpRequest, Origin};
-use crate::error::last_source;
+use super::response::cause;
+use super::tls::{check_clock, install_provider};
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Origins whose connections one run keeps. With more, those that were used first are closed.
@@ -133,7 +134,7 @@ impl Connections {
     pub(crate) fn check(&self, origin: &Origin) -> Result<(), ToolError> {
         let grant = (self.granted)(&origin.host, origin.port);
         match origin.host.parse::<IpAddr>() {
-            Ok(address) => self.check_address(origin, address),
+            Ok(address) => check_address(origin, address, grant),
             Err(_) if grant == Grant::No => Err(denied(format!(
                 "this run may not reach `{}`: a person has to grant it, with `--allow-net {}` or `grants.net` in the \
                  user's configuration",
@@ -141,22 +142,6 @@ impl Connections {
                 origin.host
             ))),
             Err(_) => Ok(()),
-        }
-    }
-
-    /// Checks an address that a script names itself.
-    fn check_address(&self, origin: &Origin, address: IpAddr) -> Result<(), ToolError> {
-        if kind(address) == AddressKind::Unusable {
-            return Err(denied(format!("`{}` is the address of no host", origin.host)));
-        }
-        match (self.granted)(&origin.host, origin.port) {
-            Grant::Itself => Ok(()),
-            Grant::Among if kind(address) == AddressKind::Public => Ok(()),
-            Grant::Among | Grant::No => Err(denied(format!(
-                "this run may not reach the address `{}`: a person has to grant that address, with `--allow-net {}`",
-                origin.name(),
-                bracketed(address)
-            ))),
         }
     }
 
@@ -191,10 +176,7 @@ impl Connections {
     ) -> Result<HttpResponse, ToolError> {
         let origin = request.origin();
         self.check(&origin)?;
-        if origin.is_tls && SystemTime::now() < UNIX_EPOCH {
-            // rustls compares certificates with the time since then, and panics.
-            return Err(failed("the clock of this machine is before 1970, so no certificate can be checked"));
-        }
+        check_clock(&request.url, SystemTime::now()).map_err(failed)?;
         let client = self.client(&origin).await?;
         let sent = client
             .request(request.method.clone(), request.url.clone())
@@ -283,6 +265,22 @@ impl Connections {
     }
 }
 
+/// Checks an address that a script names itself, and that is granted like this.
+fn check_address(origin: &Origin, address: IpAddr, grant: Grant) -> Result<(), ToolError> {
+    if kind(address) == AddressKind::Unusable {
+        return Err(denied(format!("`{}` is the address of no host", origin.host)));
+    }
+    match grant {
+        Grant::Itself => Ok(()),
+        Grant::Among if kind(address) == AddressKind::Public => Ok(()),
+        Grant::Among | Grant::No => Err(denied(format!(
+            "this run may not reach the address `{}`: a person has to grant that address, with `--allow-net {}`",
+            origin.name(),
+            bracketed(address)
+        ))),
+    }
+}
+
 /// The addresses that passed the check.
 struct Checked(Vec<SocketAddr>);
 
@@ -296,8 +294,7 @@ impl Resolve for Checked {
 /// A client of one origin. It takes nothing from the environment, keeps no cookies, adds no credentials and no
 /// referrer, and follows no redirects.
 fn client(is_tls: bool, addresses: Vec<SocketAddr>, times: &Times) -> reqwest::Result<Client> {
-    // As in `src/mcp/web.rs`: ring, unless the process has a provider already.
-    let _made_already = rustls::crypto::ring::default_provider().install_default();
+    install_provider();
     let builder = Client::builder()
         .dns_resolver(Checked(addresses))
         .no_proxy()
@@ -330,11 +327,6 @@ fn failure(origin: &Origin, error: &reqwest::Error) -> ToolError {
     }
     let what = if error.is_connect() { "cannot be reached" } else { "sent no response that can be read" };
     failed(&format!("`{}` {what}: {}", origin.name(), cause(error)))
-}
-
-/// The cause of a reqwest error, without the URL, which may contain a secret.
-pub(super) fn cause(error: &reqwest::Error) -> String {
-    last_source(error).unwrap_or_else(|| if error.is_timeout() { "timed out" } else { "failed" }.to_owned())
 }
 
 fn denied(problem: String) -> ToolError {

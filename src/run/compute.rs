@@ -10,9 +10,10 @@
 use std::sync::{Arc, LazyLock, Weak};
 use std::time::{Duration, Instant};
 
+use futures::FutureExt as _;
+
 use crate::machine;
 use crate::sync::{Condvar, Mutex, now};
-use futures::FutureExt as _;
 
 /// How long a run may compute on one slot. Almost every script computes for less between two tool
 /// calls. Beside runs that compute for ever, 10 ms made short runs wait for a third longer.

@@ -20,6 +20,7 @@ use crate::run::errors::denied;
 use crate::run::fetches::{Begun, ConnectionPermit};
 use crate::run::ledger::Call;
 use crate::run::result::PlannedCall;
+use crate::text::preview;
 use crate::tools::approval::Effects;
 use crate::tools::policy::FETCH_SERVER;
 use crate::tools::{RemoteServer, ToolError, ToolErrorCode, sample};
@@ -274,7 +275,7 @@ fn described(request: &HttpRequest) -> Map<String, Value> {
     }
     if !request.body.is_empty() {
         let body = match std::str::from_utf8(&request.body) {
-            Ok(text) => crate::text::preview(text, MAX_SHOWN_BODY),
+            Ok(text) => preview(text, MAX_SHOWN_BODY),
             Err(_) => format!("{} bytes", request.body.len()),
         };
         shown.insert("body".to_owned(), json!(body));

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use serde_json::{Value, json};
 
+use crate::json::set_present;
 use crate::run::result::{ErrorCode, ScriptError};
 use crate::text::preview;
 use crate::tools::ToolErrorCode;
@@ -164,11 +165,7 @@ impl Finding {
             ("sourceLine", self.source_line.clone().map(Value::from)),
             ("hint", self.hint.clone().map(Value::from)),
         ];
-        for (name, value) in optional {
-            if let Some(value) = value {
-                report[name] = value;
-            }
-        }
+        set_present(&mut report, optional);
         report
     }
 }

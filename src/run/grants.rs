@@ -132,54 +132,10 @@ impl Grants {
     ///
     /// [`Error::InvalidOptions`] if it asks for more than is granted; the message lists the grants.
     pub(crate) fn of_run(&self, permissions: &Permissions) -> Result<RunGrants, Error> {
-        let mut directories = Vec::new();
-        let asked = [
-            ("read", &self.read, &permissions.read, Access::Read),
-            ("write", &self.write, &permissions.write, Access::Write),
-        ];
-        for (kind, granted, asked, access) in asked {
-            let Some(asked) = asked else {
-                directories.extend(granted.iter().map(|path| GrantedDirectory {
-                    root: path.clone(),
-                    path: path.clone(),
-                    access,
-                }));
-                continue;
-            };
-            check_length(OptionName::Permissions, asked.len())?;
-            for path in asked {
-                check_path(path)
-                    .map_err(|problem| Error::InvalidOptions { option: OptionName::Permissions, problem })?;
-                // The most specific root applies, because it restricts links the most.
-                let root = granted.iter().filter(|root| path.starts_with(root));
-                match root.max_by_key(|root| root.as_os_str().len()) {
-                    Some(root) => {
-                        directories.push(GrantedDirectory { root: root.clone(), path: path.clone(), access });
-                    }
-                    // Every run has the scratch directory.
-                    None if path.starts_with(SCRATCH) => {}
-                    None => {
-                        return Err(exceeds(
-                            kind,
-                            &path.display(),
-                            granted.iter().map(|path| path.display()),
-                        ));
-                    }
-                }
-            }
-        }
-        let net = match &permissions.net {
-            None => self.net.clone(),
-            Some(asked) => {
-                check_length(OptionName::Permissions, asked.len())?;
-                for pattern in asked {
-                    if !self.net.iter().any(|granted| granted.covers(pattern)) {
-                        return Err(exceeds("net", pattern, self.net.iter()));
-                    }
-                }
-                asked.clone()
-            }
-        };
+        let (read, write) = (permissions.read.as_deref(), permissions.write.as_deref());
+        let mut directories = asked_directories("read", &self.read, read, Access::Read)?;
+        directories.extend(asked_directories("write", &self.write, write, Access::Write)?);
+        let net = asked_hosts(&self.net, permissions.net.as_deref())?;
         Ok(RunGrants { directories, net, granted_net: self.net.clone() })
     }
 }
@@ -194,6 +150,45 @@ impl RunGrants {
     /// Whether nothing is granted.
     pub(crate) fn is_empty(&self) -> bool {
         self.directories.is_empty() && self.net.is_empty()
+    }
+}
+
+/// The directories of a run that asks for these; `None` asks for all that are granted. `kind` is the name of the list.
+fn asked_directories(
+    kind: &str,
+    granted: &[PathBuf],
+    asked: Option<&[PathBuf]>,
+    access: Access,
+) -> Result<Vec<GrantedDirectory>, Error> {
+    let directory =
+        |root: &Path, path: &Path| GrantedDirectory { root: root.to_owned(), path: path.to_owned(), access };
+    let Some(asked) = asked else {
+        return Ok(granted.iter().map(|path| directory(path, path)).collect());
+    };
+    check_length(OptionName::Permissions, asked.len())?;
+    let mut directories = Vec::new();
+    for path in asked {
+        check_path(path)
+            .map_err(|problem| Error::InvalidOptions { option: OptionName::Permissions, problem })?;
+        // The most specific root applies, because it restricts links the most.
+        let roots = granted.iter().filter(|root| path.starts_with(root));
+        match roots.max_by_key(|root| root.as_os_str().len()) {
+            Some(root) => directories.push(directory(root, path)),
+            // Every run has the scratch directory.
+            None if path.starts_with(SCRATCH) => {}
+            None => return Err(exceeds(kind, &path.display(), granted.iter().map(|path| path.display()))),
+        }
+    }
+    Ok(directories)
+}
+
+/// The hosts of a run that asks for these; `None` asks for all that are granted.
+fn asked_hosts(granted: &[HostPattern], asked: Option<&[HostPattern]>) -> Result<Vec<HostPattern>, Error> {
+    let Some(asked) = asked else { return Ok(granted.to_vec()) };
+    check_length(OptionName::Permissions, asked.len())?;
+    match asked.iter().find(|asked| !granted.iter().any(|granted| granted.covers(asked))) {
+        Some(asked) => Err(exceeds("net", asked, granted.iter())),
+        None => Ok(asked.to_vec()),
     }
 }
 

@@ -14,9 +14,10 @@ use serde_json::{Value, json};
 use self::shared::SharedRuns;
 use crate::json::Json;
 use crate::run::result::{ExecuteResult, Output, ToolCallRecord};
-use crate::run::result_json::error_json;
+use crate::run::result_json::{error_json, milliseconds};
 use crate::storage::shared::SharedError;
 use crate::text::ids::short_random_id;
+use crate::tools::names::full_name;
 
 /// The client name of all clients without a session. They find a record by its random id, at any front end.
 pub(crate) const WITHOUT_SESSION: &str = "all clients without a session";
@@ -282,9 +283,9 @@ fn output_text(result: &ExecuteResult) -> String {
 
 fn call_json(call: &ToolCallRecord) -> Value {
     json!({
-        "tool": crate::tools::names::full_name(&call.server, &call.tool),
+        "tool": full_name(&call.server, &call.tool),
         "status": call.status.as_str(),
-        "ms": crate::run::result_json::milliseconds(call.duration),
+        "ms": milliseconds(call.duration),
         "argumentBytes": call.argument_bytes,
         "resultBytes": call.result_bytes,
     })

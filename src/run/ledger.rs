@@ -19,7 +19,7 @@ const MAX_WAITING_CALLS: u32 = 10_000;
 
 /// Maximum bytes of arguments that all unfinished calls may hold, as a multiple of one call's
 /// limit.
-pub(super) const WAITING_ARGUMENTS: usize = 4;
+pub(super) const MAX_WAITING_ARGUMENTS: usize = 4;
 
 /// Beyond this number of output entries, consecutive lines of one level are merged into one entry:
 /// each entry costs about 60 bytes in addition to its text, and all have to be dropped before the
@@ -150,7 +150,7 @@ impl Ledger {
             return Err(ToolError::new(ToolErrorCode::InvalidArguments, message));
         }
         if self.unfinished_calls >= MAX_WAITING_CALLS + limits.calls_in_flight
-            || self.unfinished_argument_bytes + argument_bytes > WAITING_ARGUMENTS * max
+            || self.unfinished_argument_bytes + argument_bytes > MAX_WAITING_ARGUMENTS * max
         {
             let message = format!("{} calls are waiting; await some of them first", self.unfinished_calls);
             return Err(ToolError::new(ToolErrorCode::QueueFull, message));

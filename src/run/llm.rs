@@ -9,7 +9,7 @@ use crate::llm::call::{LlmCall, Prepared, Question};
 use crate::llm::{ModelRequest, extraction};
 use crate::run::context::ExecutionContext;
 use crate::run::errors::over;
-use crate::run::ledger::WAITING_ARGUMENTS;
+use crate::run::ledger::MAX_WAITING_ARGUMENTS;
 use crate::run::models::streams::{Entry, Next, OpenStream, UnsentQuestion};
 use crate::run::models::{BegunCall, CallFailure, Candidate, Delivery};
 use crate::run::result::PlannedCall;
@@ -173,7 +173,7 @@ impl ExecutionContext {
         } else {
             Entry::Unsent(Box::new(UnsentQuestion { candidates, request, may_shrink, bytes: text.len() }))
         };
-        let max_unsent = WAITING_ARGUMENTS * self.limits().argument_bytes;
+        let max_unsent = MAX_WAITING_ARGUMENTS * self.limits().argument_bytes;
         Ok(self.streams.lock().add(entry, max_unsent)?.to_string())
     }
 

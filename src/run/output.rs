@@ -44,11 +44,8 @@ impl ExecutionContext {
         if let Some(listener) = &self.script.on_output {
             self.listening.call(|| listener(&entry, &self.cancel));
         }
-        if let (true, Logged::Kept(bytes), Output::Log { text, .. }) =
-            (self.observation().is_on(), logged, &entry)
-        {
-            let text = &text[..bytes];
-            self.observation().emit(|| RunEvent::Printed { level: Some(level), text });
+        if let (Logged::Kept(bytes), Output::Log { text, .. }) = (logged, &entry) {
+            self.observation().emit(|| RunEvent::Printed { level: Some(level), text: &text[..bytes] });
         }
         if let (Some(listener), Logged::Kept(bytes), Output::Log { text, .. }) =
             (&self.script.on_kept_output, logged, &mut entry)

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use crate::json::Json;
+use crate::json::{Json, set_present};
 use crate::run::finding::Finding;
 use crate::run::result::{ExecuteResult, Output, PlannedCall, ScriptError, ToolCallStatus};
 use crate::run::sampling::{ContentViolation, ModelCall, SamplingMetrics};
@@ -295,11 +295,7 @@ fn model_call_json(call: &ModelCall) -> Value {
             }),
         ),
     ];
-    for (name, value) in optional {
-        if let Some(value) = value {
-            report[name] = value;
-        }
-    }
+    set_present(&mut report, optional);
     report
 }
 
@@ -330,11 +326,7 @@ pub(crate) fn error_json(error: &ScriptError) -> Value {
             (!error.problems.is_empty()).then(|| error.problems.iter().map(Finding::to_json).collect()),
         ),
     ];
-    for (name, value) in optional {
-        if let Some(value) = value {
-            report[name] = value;
-        }
-    }
+    set_present(&mut report, optional);
     report
 }
 

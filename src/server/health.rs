@@ -9,6 +9,8 @@ use super::shared::Shared;
 use crate::engine::{engines, resident};
 use crate::executor::Executor;
 #[cfg(feature = "mcp")]
+use crate::json::set_present;
+#[cfg(feature = "mcp")]
 use crate::mcp::{ServerState, ServerStats};
 use crate::run::result_json::milliseconds;
 use crate::text::preview;
@@ -182,10 +184,6 @@ fn server_report(server: &ServerStats) -> Value {
         ("p95Ms", server.p95.map(milliseconds)),
         ("lastError", server.last_error.as_deref().map(|error| preview(error, MAX_ERROR_CHARACTERS).into())),
     ];
-    for (name, value) in optional {
-        if let Some(value) = value {
-            report[name] = value;
-        }
-    }
+    set_present(&mut report, optional);
     report
 }

@@ -113,10 +113,7 @@ impl Store {
             Ok(None) | Err(_) => {}
         }
         let (path, aside) = (self.path(name), self.directory.join(format!("{name}.damaged")));
-        match fs::remove_file(&aside) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        private::remove_if_present(&aside)?;
         // A hard link, because renaming would leave the document missing until the replacement is written.
         match fs::hard_link(&path, &aside) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
@@ -137,10 +134,7 @@ impl Store {
             return Ok(());
         }
         let _lock = self.lock(name)?;
-        match fs::remove_file(self.path(name)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
+        private::remove_if_present(&self.path(name))
     }
 
     /// The names of all documents, sorted.
@@ -241,8 +235,13 @@ fn damaged<T>(name: &str) -> Option<T> {
 
 /// The name of the document about something that another program has named, such as a server.
 pub(crate) fn hashed_name(prefix: &str, name: &str) -> String {
-    // Half of a SHA-256 is enough to distinguish what one user has.
-    format!("{prefix}{}", &sha256(name.as_bytes())[..32])
+    digest_name(prefix, &sha256(name.as_bytes()))
+}
+
+/// The name of the document about something that a SHA-256 in hexadecimal identifies, such as a server's tools. Half of
+/// it is enough to distinguish what one user has.
+pub(crate) fn digest_name(prefix: &str, digest: &str) -> String {
+    format!("{prefix}{}", digest.get(..32).unwrap_or(digest))
 }
 
 /// SHA-256 in hexadecimal.

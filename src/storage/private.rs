@@ -286,6 +286,18 @@ pub(crate) fn make_file(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Removes a file. A missing file is not an error.
+///
+/// # Errors
+///
+/// Those of the operating system.
+pub(crate) fn remove_if_present(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 const fn flags(flags: OFlags) -> i32 {
     flags.bits().cast_signed()
 }

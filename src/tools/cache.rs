@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::dispatch::{ToolDefinition, ToolList};
 use crate::durations::milliseconds;
-use crate::storage::files::Store;
+use crate::storage::files::{Store, digest_name};
 
 /// Incremented when [`Document`] changes.
 const VERSION: u32 = 1;
@@ -129,8 +129,7 @@ impl ListCache {
 const PREFIX: &str = "tools-";
 
 fn file_name(identity: &str) -> String {
-    // Half of a SHA-256 is enough to distinguish one user's servers.
-    format!("{PREFIX}{}", identity.get(..32).unwrap_or(identity))
+    digest_name(PREFIX, identity)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod model;
 pub(crate) mod python;
 mod types;
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use serde_json::Value;
@@ -96,49 +97,53 @@ pub(crate) fn typescript<'a>(servers: impl Iterator<Item = ServerTools<'a>>) -> 
             let _ = writeln!(members, "  readonly {}: {typed};", property(form));
         }
         let _ = write!(full_names, "\n  & CxFullNames<{}, {typed}>", string(server.name));
-        let Some(tools) = &server.tools else {
-            let module = string(&format!("mcp:{}", server.name));
-            let _ = write!(text, "\n// Its tools are not known yet.\ndeclare module {module};\n");
-            continue;
-        };
-        let tool_forms = forms(tools.iter().map(|tool| &*tool.definition.name), typescript_name);
-        let mut aliases = Aliases::new(format!("{interface}Type"));
-        let mut body = format!("\ninterface {interface} {{\n");
-        let mut exports = Exports::default();
-        for (tool, form) in tools.iter().zip(&tool_forms) {
-            let name = &*tool.definition.name;
-            if exports.seen.contains(name) {
-                // If two tools have the same name, only the first can be called.
-                continue;
-            }
-            if text.len() + body.len() > MAX_BYTES {
-                body.push_str("  // More tools are left out: these are too many to declare.\n");
-                break;
-            }
-            let shown = form.as_deref().unwrap_or(name);
-            body.push_str(&member(*tool, shown, OPTIONS, &mut aliases));
-            exports.add(shown, &interface);
-            if shown != name {
-                let _ = writeln!(body, "  {}: {interface}[{}];", property(name), string(shown));
-                exports.add(name, &interface);
-            }
-            exports.seen.insert(name.to_owned());
-        }
-        if !aliases.text.is_empty() {
-            let _ = write!(text, "\n{}", aliases.text);
-        }
-        text.push_str(&body);
-        text.push_str("}\n");
-        let _ = write!(
-            text,
-            "\ndeclare module {} {{\n  const server: {interface};\n  export default server;\n{}}}\n",
-            string(&format!("mcp:{}", server.name)),
-            exports.text
-        );
+        declare_server(&mut text, server, &interface);
     }
     // The end on a line of its own, so that another server changes no line of the others.
     let _ = write!(text, "\ndeclare const tools: {{\n{members}}}{full_names};\n{variables}");
     text
+}
+
+/// Writes the interface of a server, with the recursive types that it refers to, and the module that exports its tools.
+fn declare_server(text: &mut String, server: &ServerTools<'_>, interface: &str) {
+    let module = string(&format!("mcp:{}", server.name));
+    let Some(tools) = &server.tools else {
+        let _ = write!(text, "\n// Its tools are not known yet.\ndeclare module {module};\n");
+        return;
+    };
+    let tool_forms = forms(tools.iter().map(|tool| &*tool.definition.name), typescript_name);
+    let mut aliases = Aliases::new(format!("{interface}Type"));
+    let mut body = format!("\ninterface {interface} {{\n");
+    let mut exports = Exports::default();
+    for (tool, form) in tools.iter().zip(&tool_forms) {
+        let name = &*tool.definition.name;
+        if exports.seen.contains(name) {
+            // If two tools have the same name, only the first can be called.
+            continue;
+        }
+        if text.len() + body.len() > MAX_BYTES {
+            body.push_str("  // More tools are left out: these are too many to declare.\n");
+            break;
+        }
+        let shown = form.as_deref().unwrap_or(name);
+        body.push_str(&member(*tool, shown, OPTIONS, &mut aliases));
+        exports.add(shown, interface);
+        if shown != name {
+            let _ = writeln!(body, "  {}: {interface}[{}];", property(name), string(shown));
+            exports.add(name, interface);
+        }
+        exports.seen.insert(name.to_owned());
+    }
+    if !aliases.text.is_empty() {
+        let _ = write!(text, "\n{}", aliases.text);
+    }
+    text.push_str(&body);
+    text.push_str("}\n");
+    let _ = write!(
+        text,
+        "\ndeclare module {module} {{\n  const server: {interface};\n  export default server;\n{}}}\n",
+        exports.text
+    );
 }
 
 /// Whether `variable`, the identifier of a server's name, is used by no other server and is no global of a browser,
@@ -173,8 +178,11 @@ pub(crate) fn signature(tool: ToolTypes<'_>) -> String {
 /// The exports of a module other than its default export.
 #[derive(Default)]
 struct Exports {
-    seen: std::collections::HashSet<String>,
-    taken: std::collections::HashSet<String>,
+    /// The exact names of tools that are declared already.
+    seen: HashSet<String>,
+    /// The names that are exported already.
+    taken: HashSet<String>,
+    /// The declarations.
     text: String,
 }
 

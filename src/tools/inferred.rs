@@ -9,13 +9,13 @@ use tokio::runtime::Handle;
 
 use super::delayed_save::DelayedSave;
 use super::shape::Shape;
-use crate::storage::files::Store;
+use crate::storage::files::{Store, digest_name};
 
 /// Incremented when the file's format changes.
 const VERSION: u32 = 1;
 
-/// After this many results of a tool, further results are ignored.
-const ENOUGH: u64 = 1_000;
+/// Maximum number of results that a shape is inferred from. Further results are ignored: they seldom add anything.
+const MAX_RESULTS: u64 = 1_000;
 
 /// Maximum number of tools of one server with a shape, the same as the bound of its list. A server can list different
 /// tools each time.
@@ -56,7 +56,7 @@ impl InferredSchemas {
         let mut servers = self.servers.lock();
         let tools = &self.server(&mut servers, server, identity).tools;
         match tools.get(tool) {
-            Some(tool) => tool.known.as_ref().is_none_or(|known| known.calls() < ENOUGH),
+            Some(tool) => tool.known.as_ref().is_none_or(|known| known.calls() < MAX_RESULTS),
             None => tools.len() < MAX_TOOLS,
         }
     }
@@ -185,7 +185,7 @@ fn read(store: &Store, file: &str) -> BTreeMap<String, Shape> {
 const PREFIX: &str = "shapes-";
 
 fn file_name(identity: &str) -> String {
-    format!("{PREFIX}{}", identity.get(..32).unwrap_or(identity))
+    digest_name(PREFIX, identity)
 }
 
 #[cfg(test)]

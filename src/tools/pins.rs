@@ -120,17 +120,7 @@ impl ToolChange {
     /// The parts that differ: `description`, `inputSchema`, `outputSchema`, `annotations`.
     pub fn changed_parts(&self) -> Vec<&'static str> {
         let (Some(pinned), Some(current)) = (&self.pinned, &self.current) else { return Vec::new() };
-        let schema = |schema: Option<&Schema>| schema.map(|schema| canonical(&schema.to_value()));
-        let differences = [
-            ("description", pinned.description != current.description),
-            ("inputSchema", schema(Some(&pinned.input_schema)) != schema(Some(&current.input_schema))),
-            ("outputSchema", schema(pinned.output_schema.as_ref()) != schema(current.output_schema.as_ref())),
-            (
-                "annotations",
-                pinned.annotations.as_ref().map(canonical) != current.annotations.as_ref().map(canonical),
-            ),
-        ];
-        differences.into_iter().filter_map(|(part, differs)| differs.then_some(part)).collect()
+        differing_parts(pinned, current).collect()
     }
 }
 
@@ -321,37 +311,40 @@ fn compare(known: Option<ServerPins>, server: &str, list: &ToolList) -> ServerPi
     for tool in &list.tools {
         let new = || Pin::new(shows_more.then(|| tool.clone()));
         let pin = pins.tools.entry(tool.name.clone()).or_insert_with(new);
-        let is_same = pin.pinned.as_ref().is_some_and(|pinned| fingerprint(pinned) == fingerprint(tool));
+        let is_same =
+            pin.pinned.as_ref().is_some_and(|pinned| differing_parts(pinned, tool).next().is_none());
         pin.seen = if is_same { Seen::AsPinned } else { Seen::Different(Box::new(tool.clone())) };
         pin.with_elicitation |= asked && pin.pinned.is_none();
     }
     pins
 }
 
-/// SHA-256 of the definition with sorted keys, so that the order in which a server writes them does not matter. `_meta`
-/// is excluded: neither models nor decisions depend on it, and pins that were written before `_meta` was kept would all
-/// differ.
-fn fingerprint(definition: &ToolDefinition) -> String {
-    let definition = ToolDefinition { meta: None, ..definition.clone() };
-    let value = serde_json::to_value(definition).unwrap_or_default();
-    files::sha256(canonical(&value).as_bytes())
+/// The parts in which two definitions of one tool differ. The order in which a server writes keys does not matter:
+/// objects of serde_json are equal in any order. `_meta` is no part: neither models nor decisions depend on it, and
+/// pins that were written before `_meta` was kept would all differ.
+fn differing_parts(pinned: &ToolDefinition, current: &ToolDefinition) -> impl Iterator<Item = &'static str> {
+    // All fields are named, so that a new one is not forgotten.
+    let ToolDefinition { name: _, description, input_schema, output_schema, annotations, meta: _ } = pinned;
+    let differences = [
+        ("description", *description != current.description),
+        ("inputSchema", !is_same_schema(input_schema, &current.input_schema)),
+        (
+            "outputSchema",
+            match (output_schema, &current.output_schema) {
+                (Some(pinned), Some(current)) => !is_same_schema(pinned, current),
+                (pinned, current) => pinned.is_some() != current.is_some(),
+            },
+        ),
+        ("annotations", *annotations != current.annotations),
+    ];
+    differences.into_iter().filter_map(|(part, differs)| differs.then_some(part))
 }
 
-/// JSON with the keys of every object sorted.
-fn canonical(value: &Value) -> String {
-    match value {
-        Value::Object(fields) => {
-            let mut sorted: Vec<_> = fields.iter().collect();
-            sorted.sort_unstable_by_key(|(name, _)| *name);
-            let fields: Vec<String> = sorted
-                .into_iter()
-                .map(|(name, value)| format!("{}:{}", Value::from(name.as_str()), canonical(value)))
-                .collect();
-            format!("{{{}}}", fields.join(","))
-        }
-        Value::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
-        other => other.to_string(),
-    }
+/// Whether two schemas are the same apart from the order of their keys. Nearly all have the same text, and are not
+/// parsed. Texts that differ and cannot be parsed are not the same.
+fn is_same_schema(one: &Schema, other: &Schema) -> bool {
+    let tree = |schema: &Schema| serde_json::from_str::<Value>(schema.text()).ok();
+    one == other || tree(one).is_some_and(|one| tree(other).is_some_and(|other| one == other))
 }
 
 const PREFIX: &str = "pins-";

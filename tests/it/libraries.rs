@@ -109,7 +109,7 @@ const LIBRARIES: &[(&str, Users)] = &[
             "each has connections of its own, with bounds of its own",
         ),
     ),
-    ("rustls", Several(&["mcp", "net", "llm/provider"], "as reqwest")),
+    ("rustls", Several(&["net/tls", "mcp/oauth/assertion"], "TLS, and keys in files")),
     ("regex", One("llm/filter")),
     ("keyring", One("mcp/oauth")),
     ("backon", One("mcp/backoff")),

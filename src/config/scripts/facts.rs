@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::front_matter::{self, FrontMatter};
 use super::input_schema;
 use crate::storage::scripts::{self, Extension};
+use crate::text::{one_line, preview};
 use crate::tools::Schema;
 use crate::tools::arguments::ArgumentCheck;
 
@@ -34,10 +35,12 @@ pub(in crate::config) fn describe(
     }
     let facts = facts(name, extension, source)?;
     let said = facts.description.as_deref().unwrap_or("nothing");
-    Ok(vec![
-        format!("script `{name}` says of itself: {}", crate::text::one_line(said)),
-        "its code:".to_owned(),
-    ])
+    Ok(vec![format!("script `{name}` says of itself: {}", one_line(said)), "its code:".to_owned()])
+}
+
+/// A name that may be wrong, for a message.
+pub(super) fn shown_name(name: &str) -> String {
+    one_line(&preview(name, scripts::MAX_NAME))
 }
 
 /// The checked metadata of a source.
@@ -60,7 +63,7 @@ pub(super) fn facts(name: &str, extension: Extension, source: &str) -> Result<Fa
     if let Some(said) = said
         && said != name
     {
-        let said = crate::text::one_line(&crate::text::preview(&said, scripts::MAX_NAME));
+        let said = shown_name(&said);
         return Err(format!(
             "its front matter says that its name is `{said}`, and its file's name says `{name}`"
         ));

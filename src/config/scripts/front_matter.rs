@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use crate::config::document::{Content, Node, parse_yaml};
 use crate::config::error::ConfigError;
 use crate::storage::scripts::Extension;
+use crate::text::{one_line, preview};
 use crate::tools::names::{SuggestionBudget, suggestion};
 
 /// Maximum bytes of a block.
@@ -76,7 +77,7 @@ fn fields(block: &str) -> Result<FrontMatter, String> {
     }
     let root = parse_yaml(block).map_err(|findings| {
         let problem = ConfigError::new("its front matter", findings).to_string();
-        crate::text::one_line(&problem)
+        one_line(&problem)
     })?;
     let Content::Object(members) = root.content else {
         return Err("its front matter has no fields: expected lines such as `description: Lists the issues`"
@@ -98,7 +99,7 @@ fn fields(block: &str) -> Result<FrontMatter, String> {
             other => {
                 let what = ("keys", "which docs/skills.md has");
                 let suggestion = suggestion(other, what, KEYS.into_iter(), &SuggestionBudget::of_message());
-                let shown = crate::text::one_line(&crate::text::preview(other, 60));
+                let shown = one_line(&preview(other, 60));
                 return Err(format!("its front matter has an unknown key `{shown}`{suggestion}"));
             }
         }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::front_matter::value;
 use crate::config::document::parse_literal;
 use crate::config::error::ConfigError;
+use crate::text::one_line;
 
 /// Maximum bytes of the literal. Schemas of tools are a tenth of it.
 const MAX_LITERAL: usize = 64 << 10;
@@ -44,7 +45,7 @@ fn literal(text: &str) -> Result<Value, String> {
         Ok(node) => Ok(value(&node)),
         Err(findings) => {
             let found = ConfigError::new("the literal", findings).to_string();
-            Err(format!("{problem}: {}", crate::text::one_line(&found)))
+            Err(format!("{problem}: {}", one_line(&found)))
         }
     }
 }

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::dispatcher;
-use super::facts::{Facts, WORKSPACE_FOLDER, facts};
+use super::facts::{Facts, WORKSPACE_FOLDER, facts, shown_name};
 use super::front_matter;
 use crate::config::environment::{Directories, canonical};
 use crate::config::trust::TrustStore;
@@ -306,7 +306,7 @@ impl Loaded {
             return ScriptsError::Unusable { path: path.clone(), problem: problem.clone() };
         }
         let names = self.scripts.iter().map(|script| script.name.as_str());
-        let name = crate::text::one_line(&crate::text::preview(name, scripts::MAX_NAME));
+        let name = shown_name(name);
         let what = ("saved scripts", "which `cx scripts list` lists and `search_tools` finds");
         let suggestion = suggestion(&name, what, names, &SuggestionBudget::of_message());
         ScriptsError::NotFound { suggestion, name }
@@ -332,35 +332,39 @@ impl Loaded {
             self.problems.push(ScriptProblem { path, problem, is_untrusted: false });
         }
         for file in &list.files {
-            let mut unusable = |problem: String, is_untrusted: bool| {
-                let path = file.path.clone();
-                self.problems.push(ScriptProblem { path, problem, is_untrusted });
-            };
-            let source = match folder.read(file) {
-                Ok(source) => source,
-                Err(error) => {
-                    unusable(error.to_string(), false);
-                    continue;
-                }
-            };
-            let script = match parse(file, source, is_of_workspace) {
-                Ok(script) => script,
-                Err(problem) => {
-                    unusable(problem, false);
-                    continue;
-                }
-            };
-            if let Err(problem) = permit(&file.path, &script.source) {
-                unusable(problem, true);
-                continue;
+            match self.usable(folder, file, &permit, is_of_workspace) {
+                Ok(script) => self.scripts.push(Arc::new(script)),
+                Err(problem) => self.problems.push(problem),
             }
-            // The user's own scripts come first, so that a workspace cannot replace one of them.
-            if let Some(other) = self.scripts.iter().find(|other| other.name == script.name) {
+        }
+    }
+
+    /// The script of a file.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be used.
+    fn usable(
+        &self,
+        folder: &ScriptFolder,
+        file: &ScriptFile,
+        permit: impl Fn(&Path, &str) -> Result<(), String>,
+        is_of_workspace: bool,
+    ) -> Result<SavedScript, ScriptProblem> {
+        let unusable = |problem: String, is_untrusted: bool| {
+            let path = file.path.clone();
+            ScriptProblem { path, problem, is_untrusted }
+        };
+        let source = folder.read(file).map_err(|error| unusable(error.to_string(), false))?;
+        let script = parse(file, source, is_of_workspace).map_err(|problem| unusable(problem, false))?;
+        permit(&file.path, &script.source).map_err(|problem| unusable(problem, true))?;
+        // The user's own scripts come first, so that a workspace cannot replace one of them.
+        match self.scripts.iter().find(|other| other.name == script.name) {
+            Some(other) => {
                 let problem = format!("{} has the same name, and is used", other.path.display());
-                unusable(problem, false);
-                continue;
+                Err(unusable(problem, false))
             }
-            self.scripts.push(Arc::new(script));
+            None => Ok(script),
         }
     }
 }
@@ -390,12 +394,12 @@ fn language(extension: Extension) -> Language {
 /// The text of the file: the code, with the metadata of the request as front matter.
 fn compose(request: &SaveRequest, extension: Extension) -> Result<String, ScriptsError> {
     let SaveRequest { name, code, description, input, .. } = request;
-    let invalid = |problem: String| ScriptsError::Invalid(problem);
+    let invalid = ScriptsError::Invalid;
     if !scripts::is_name(name) {
         return Err(invalid(format!(
             "`{}` is not a name for a script: expected 1 to {} of `a-z`, `0-9`, `_` and `-`, the first a \
                 letter or a digit",
-            crate::text::one_line(&crate::text::preview(name, scripts::MAX_NAME)),
+            shown_name(name),
             scripts::MAX_NAME
         )));
     }
@@ -407,25 +411,9 @@ fn compose(request: &SaveRequest, extension: Extension) -> Result<String, Script
     if code.trim().is_empty() {
         return Err(invalid("the code is empty".to_owned()));
     }
-    let text = if description.is_none() && input.is_none() {
-        code.clone()
-    } else {
-        let matter = front_matter::read(code, extension).map_err(invalid)?;
-        if matter.has_block {
-            let problem =
-                "the code has a front matter: put the description and the input there, or leave it out";
-            return Err(invalid(problem.to_owned()));
-        }
-        if description.as_ref().is_some_and(|text| text.chars().count() > front_matter::MAX_DESCRIPTION) {
-            let most = front_matter::MAX_DESCRIPTION;
-            return Err(invalid(format!("the description has more than {most} characters")));
-        }
-        let block = front_matter::write(extension, name, description.as_deref(), input.as_ref());
-        match code.split_once('\n') {
-            // The line that names an interpreter has to be the first one.
-            Some((first, rest)) if first.starts_with("#!") => format!("{first}\n{block}{rest}"),
-            _ => format!("{block}{code}"),
-        }
+    let text = match (description, input) {
+        (None, None) => code.clone(),
+        _ => with_front_matter(request, extension).map_err(invalid)?,
     };
     if too_large(text.len()) {
         return Err(invalid(format!("the script has more than {} bytes", scripts::MAX_SCRIPT_BYTES)));
@@ -437,4 +425,27 @@ fn compose(request: &SaveRequest, extension: Extension) -> Result<String, Script
         return Err(invalid("the description has characters that a comment cannot hold".to_owned()));
     }
     Ok(text)
+}
+
+/// The code with the description and the input of the request as front matter.
+///
+/// # Errors
+///
+/// Why the code or the description cannot have it.
+fn with_front_matter(request: &SaveRequest, extension: Extension) -> Result<String, String> {
+    let SaveRequest { name, code, description, input, .. } = request;
+    if front_matter::read(code, extension)?.has_block {
+        let problem = "the code has a front matter: put the description and the input there, or leave it out";
+        return Err(problem.to_owned());
+    }
+    let most = front_matter::MAX_DESCRIPTION;
+    if description.as_ref().is_some_and(|text| text.chars().count() > most) {
+        return Err(format!("the description has more than {most} characters"));
+    }
+    let block = front_matter::write(extension, name, description.as_deref(), input.as_ref());
+    Ok(match code.split_once('\n') {
+        // The line that names an interpreter has to be the first one.
+        Some((first, rest)) if first.starts_with("#!") => format!("{first}\n{block}{rest}"),
+        _ => format!("{block}{code}"),
+    })
 }

@@ -6,9 +6,8 @@ mod removal;
 
 use std::collections::VecDeque;
 
-use serde_json::{Map, Value};
-
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
+use serde_json::{Map, Value};
 
 use crate::config::clients::Layout;
 use crate::config::document::{Content, JSON, Node, parse_json, parse_toml, parse_yaml, yaml_problem};

@@ -5,7 +5,7 @@
 //! even if the process dies meanwhile.
 
 use std::fs;
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use super::lock::SetupLock;
 use super::plan::{FileChange, Plan, is_unchanged};
 use crate::config::file::read_again;
 use crate::storage::files::{Store, sha256};
-use crate::storage::private::PrivateDirectory;
+use crate::storage::private::{PrivateDirectory, remove_if_present};
 use crate::storage::regular::read_regular;
 use crate::storage::replace::replace_file;
 
@@ -104,18 +104,7 @@ impl Plan {
 ///
 /// If there is nothing to undo, a file was changed since, or one cannot be written.
 pub fn undo(lock: &SetupLock, force: bool) -> Result<Undone, SetupError> {
-    let root = &lock.root;
-    let mut last = None;
-    for number in numbers(root).into_iter().rev() {
-        let directory = root.join(number.to_string());
-        let journal: Option<Journal> =
-            Store::new(&directory).read(JOURNAL, VERSION).map_err(io(&directory))?;
-        if let Some(journal) = journal.filter(|journal| !journal.is_undone) {
-            last = Some((directory, journal));
-            break;
-        }
-    }
-    let (directory, journal) = last.ok_or(SetupError::NothingToUndo)?;
+    let (directory, journal) = last_change(&lock.root)?;
     let mut to_restore = Vec::new();
     let mut changed = Vec::new();
     for (position, entry) in journal.files.iter().enumerate().filter(|(_, entry)| !entry.is_back) {
@@ -142,6 +131,19 @@ pub fn undo(lock: &SetupLock, force: bool) -> Result<Undone, SetupError> {
     }
     change_journal(&directory, |journal| journal.is_undone = true)?;
     Ok(Undone { files: to_restore.into_iter().map(|(path, _)| path).collect(), replaced })
+}
+
+/// The directory and the journal of the last change that was not undone yet.
+fn last_change(root: &Path) -> Result<(PathBuf, Journal), SetupError> {
+    for number in numbers(root).into_iter().rev() {
+        let directory = root.join(number.to_string());
+        let journal: Option<Journal> =
+            Store::new(&directory).read(JOURNAL, VERSION).map_err(io(&directory))?;
+        if let Some(journal) = journal.filter(|journal| !journal.is_undone) {
+            return Ok((directory, journal));
+        }
+    }
+    Err(SetupError::NothingToUndo)
 }
 
 /// Copies files that were changed since, before their old content replaces what a user has written. Returns each with
@@ -246,10 +248,7 @@ fn prune(root: &Path) {
 fn put_back(path: &Path, before: Option<&[u8]>) -> io::Result<()> {
     match before {
         Some(bytes) => write(path, bytes),
-        None => match fs::remove_file(path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        },
+        None => remove_if_present(path),
     }
 }
 

@@ -167,8 +167,7 @@ impl Plan {
         let title = title(list.client);
         let entry = server.entry.as_ref().filter(|_| is_movable(&server.fitness));
         let Some(mut entry) = entry.map(own_entry) else {
-            let why = why_left(&server.fitness);
-            self.notes.push(format!("{title}: `{}` is left where it is: {why}", server.name));
+            self.note_left(list, &server.name, why_left(&server.fitness));
             return None;
         };
         if let Some(directory) = &list.directory {
@@ -199,11 +198,7 @@ impl Plan {
                 }
                 // With one more nothing of the file could be used.
                 None if known.servers.len() >= MAX_SERVERS => {
-                    let note = format!(
-                        "{title}: `{}` is left where it is: cx has {MAX_SERVERS} servers",
-                        server.name
-                    );
-                    self.notes.push(note);
+                    self.note_left(list, &server.name, &format!("cx has {MAX_SERVERS} servers"));
                     return None;
                 }
                 None => {
@@ -214,10 +209,13 @@ impl Plan {
                 }
             }
         }
-        let name = &server.name;
-        let note = format!("{title}: `{name}` is left where it is: cx has another server of that name");
-        self.notes.push(note);
+        self.note_left(list, &server.name, "cx has another server of that name");
         None
+    }
+
+    /// Notes that a server is not put behind cx, and why.
+    fn note_left(&mut self, list: &ServerList, name: &str, why: &str) {
+        self.notes.push(format!("{}: `{name}` is left where it is: {why}", title(list.client)));
     }
 
     /// Notes that a server gets another name in cx, and why, if it is not that of the same server.

@@ -8,13 +8,13 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::incoming::{ReadFailure, read_up_to};
+use super::incoming::ReadFailure;
 use crate::durations;
-use crate::error::last_source;
 use crate::json;
 use crate::llm::filter::ContentFilter;
 use crate::llm::model::{ModelError, ModelErrorKind};
 use crate::llm::options::{ApiKey, ModelProvider};
+use crate::net::response::{cause, read_up_to};
 use crate::text;
 
 /// Maximum bytes and time for the body of a failed request. It is read for one sentence.
@@ -141,7 +141,7 @@ pub(crate) fn cut() -> ModelError {
 /// The body of a failed request, if it is JSON.
 async fn body_of(mut response: Response) -> Option<Value> {
     let reading = timeout(REASON_TIME, read_up_to(&mut response, MAX_REASON_BODY));
-    let body = reading.await.ok()?.ok()?;
+    let body = reading.await.ok()?.ok()??;
     let body = std::str::from_utf8(&body).ok()?;
     json::tree(body, json::budget(body.len())).ok()
 }
@@ -161,11 +161,6 @@ fn retry_delay(body: &Value) -> Option<Duration> {
     let details = body.pointer("/error/details")?.as_array()?;
     let delay = details.iter().find_map(|detail| detail["retryDelay"].as_str())?;
     durations::retry_after(delay.strip_suffix('s')?, SystemTime::now(), MAX_RETRY_AFTER)
-}
-
-/// The cause of an error, without the address, which may contain a secret.
-pub(crate) fn cause(error: &reqwest::Error) -> String {
-    last_source(error).unwrap_or_else(|| "failed".to_owned())
 }
 
 #[cfg(test)]

@@ -48,22 +48,6 @@ impl From<EventError> for ReadFailure {
     }
 }
 
-/// Reads a body of at most `max` bytes. The caller bounds the time.
-///
-/// # Errors
-///
-/// If there are more, or the connection ends before the body.
-pub(crate) async fn read_up_to(response: &mut Response, max: usize) -> Result<Vec<u8>, ReadFailure> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|_error| ReadFailure::Broken)? {
-        if body.len() + chunk.len() > max {
-            return Err(ReadFailure::TooLarge(max));
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(body)
-}
-
 /// How messages follow each other in a stream.
 pub(crate) enum Framing {
     /// Server-sent events.

@@ -11,10 +11,10 @@ use super::failure::RequestFailure;
 use crate::lines::MAX_LINE;
 use crate::mcp::errors::unavailable;
 use crate::mcp::message::{IncomingMessage, read_error};
-use crate::mcp::web::{cause, read_up_to};
+use crate::net::media_type::{JSON, media_type};
+use crate::net::response::{cause, read_up_to};
 use crate::text;
 
-pub(crate) const JSON: &str = "application/json";
 pub(crate) const EVENT_STREAM: &str = "text/event-stream";
 
 /// Maximum bytes and time for the body of an HTTP error. It is read for a JSON-RPC error, which is
@@ -37,8 +37,7 @@ pub(crate) fn content_type(response: &Response) -> ContentType {
     let Some(value) = response.headers().get(header::CONTENT_TYPE) else {
         return ContentType::Other("missing".to_owned());
     };
-    let text = String::from_utf8_lossy(value.as_bytes());
-    let name = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let name = media_type(value.as_bytes());
     match name.as_str() {
         JSON => ContentType::Json,
         EVENT_STREAM => ContentType::EventStream,

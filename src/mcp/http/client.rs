@@ -11,7 +11,9 @@ use super::failure::{self, RequestFailure};
 use crate::mcp::errors::unavailable;
 use crate::mcp::oauth::Authorization;
 use crate::mcp::settings::HttpTransport;
-use crate::mcp::web::{self, cause, check_clock, is_compressed};
+use crate::mcp::web::{self, is_compressed};
+use crate::net::response::cause;
+use crate::net::tls::check_clock;
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Maximum number of redirects within the server's origin. More are a loop.

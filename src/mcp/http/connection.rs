@@ -22,6 +22,7 @@ use super::state::{Deadlines, HttpState, LastKind};
 use crate::mcp::errors::unavailable;
 use crate::mcp::questions::Reply;
 use crate::mcp::settings::{HttpKind, HttpTransport};
+use crate::net::media_type::JSON;
 use crate::tools::ToolError;
 
 /// Maximum number of control messages of each kind that are being sent at once: answers to the server's
@@ -133,7 +134,7 @@ impl HttpConnection {
     pub(crate) async fn post(&self, body: &[u8], more: HeaderMap) -> Result<Response, RequestFailure> {
         let mut headers = self.headers();
         headers.extend(more);
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(body::JSON));
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
         let accepted = HeaderValue::from_static("application/json, text/event-stream");
         headers.insert(header::ACCEPT, accepted);
         let url = self.negotiated.lock().endpoint.clone();

@@ -6,7 +6,7 @@ use reqwest::Response;
 
 use crate::lines::MAX_LINE;
 use crate::lines::events::{Event, EventError, EventParser};
-use crate::mcp::web::cause;
+use crate::net::response::cause;
 
 /// Why a stream cannot be read any further.
 #[derive(Debug, thiserror::Error)]

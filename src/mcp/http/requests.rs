@@ -17,6 +17,7 @@ use crate::lines::events::EventError;
 use crate::mcp::errors::{connect_timeout, unavailable};
 use crate::mcp::patience::Patience;
 use crate::mcp::settings::HttpKind;
+use crate::net::media_type::JSON;
 
 /// How long the other requests of a session that has ended may wait for their answers, and the interval at which
 /// they are checked.
@@ -189,10 +190,9 @@ impl HttpConnection {
                 Ok(())
             }
             ContentType::EventStream => self.read_answer(id, Events::new(response)).await,
-            ContentType::Other(kind) => Err(RequestFailure::Unreadable(format!(
-                "its content type is {kind}, expected `{}`",
-                body::JSON
-            ))),
+            ContentType::Other(kind) => {
+                Err(RequestFailure::Unreadable(format!("its content type is {kind}, expected `{JSON}`")))
+            }
         }
     }
 

@@ -16,7 +16,9 @@ use super::dpop::{self, ProofKey};
 use super::issuer::{self, Document, Endpoints};
 use crate::mcp::address::may_send_to;
 use crate::mcp::challenge::find_challenge;
-use crate::mcp::web::{self, cause, check_clock, is_compressed, read_up_to};
+use crate::mcp::web::{self, is_compressed};
+use crate::net::response::{cause, read_up_to};
+use crate::net::tls::check_clock;
 use crate::tools::ToolError;
 
 /// Maximum time for connecting, and for one exchange. Authorization servers answer in milliseconds,

@@ -220,7 +220,7 @@ impl Judge<'_> {
     fn add_imports(&self, judged: &mut Judged) {
         for import in &self.survey.imports {
             judged.refuses |= import.is_certain;
-            let severity = if import.is_certain { Severity::Error } else { Severity::Warning };
+            let severity = severity_if(import.is_certain);
             judged.add(severity, || {
                 let mut message = import.message.clone();
                 if let Some(name) = self.server_of_import(import) {
@@ -254,7 +254,7 @@ impl Judge<'_> {
             Some(LookUp::NoServer(_)) if !one.is_import() && self.is_imported(one) => {}
             Some(LookUp::NoTool { .. }) if self.is_python && is_list_of_tools(&one.target) => {}
             Some(LookUp::NoServer(error)) => {
-                let severity = if one.is_certain { Severity::Error } else { Severity::Warning };
+                let severity = severity_if(one.is_certain);
                 judged.refuses |= one.is_certain;
                 let is_import = self.is_python && one.is_import();
                 judged.add(severity, || {
@@ -270,7 +270,7 @@ impl Judge<'_> {
                 let is_certain = self.is_certain(one, server, *is_current, judged)
                     && !self.may_change_before(position, server);
                 judged.refuses |= is_certain;
-                let severity = if is_certain { Severity::Error } else { Severity::Warning };
+                let severity = severity_if(is_certain);
                 judged.add(severity, || self.of_call(error.clone(), severity, &one.tool_at));
             }
             Some(LookUp::Found { tool, is_current }) => {
@@ -298,7 +298,7 @@ impl Judge<'_> {
                 && *is_certain_use
                     .get_or_insert_with(|| self.is_certain(one, &tool.server, is_current, judged));
             judged.refuses |= is_certain;
-            let severity = if is_certain { Severity::Error } else { Severity::Warning };
+            let severity = severity_if(is_certain);
             let error = || ToolError::new(ToolErrorCode::InvalidArguments, message);
             judged.add(severity, || self.of_call(error(), severity, &at));
         }
@@ -398,7 +398,7 @@ impl Judge<'_> {
     }
 
     fn add_denied(&self, one: &ToolUse, server: &str, tool: &str, judged: &mut Judged) {
-        let severity = if one.is_certain { Severity::Error } else { Severity::Warning };
+        let severity = severity_if(one.is_certain);
         judged.add(severity, || self.of_call(denied(server, tool), severity, &one.tool_at));
     }
 
@@ -448,6 +448,11 @@ impl Judge<'_> {
     fn finding(&self, code: FindingCode, severity: Severity, message: String, at: &Bytes) -> Finding {
         Finding::at(code, severity, message, self.lines.get_or_init(|| Lines::new(self.source)), at)
     }
+}
+
+/// The severity of a mistake: an error if no run can succeed because of it.
+const fn severity_if(is_certain: bool) -> Severity {
+    if is_certain { Severity::Error } else { Severity::Warning }
 }
 
 /// The servers whose tools a use may change.

@@ -36,6 +36,11 @@ const MAX_MESSAGE: usize = 300;
 /// A span of a script, as byte offsets.
 pub(crate) type Bytes = Range<usize>;
 
+/// Moves a span by the offset of the text in which it was found.
+fn shift(span: &mut Bytes, by: usize) {
+    *span = span.start + by..span.end + by;
+}
+
 /// What a script does with servers and tools, as far as its text says.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -205,8 +210,8 @@ impl Literal {
             Self::List(items) => items.iter_mut().for_each(|item| item.shift(by)),
             Self::Object(object) => {
                 for field in &mut object.fields {
-                    field.at = field.at.start + by..field.at.end + by;
-                    field.value_at = field.value_at.start + by..field.value_at.end + by;
+                    shift(&mut field.at, by);
+                    shift(&mut field.value_at, by);
                     field.value.shift(by);
                 }
             }
@@ -288,13 +293,12 @@ impl Survey {
         if by == 0 {
             return;
         }
-        let moved = |at: &mut Bytes| *at = at.start + by..at.end + by;
-        self.mistakes.iter_mut().for_each(|mistake| moved(&mut mistake.at));
-        self.imports.iter_mut().for_each(|import| moved(&mut import.at));
+        self.mistakes.iter_mut().for_each(|mistake| shift(&mut mistake.at, by));
+        self.imports.iter_mut().for_each(|import| shift(&mut import.at, by));
         for one in &mut self.uses {
-            moved(&mut one.at);
-            moved(&mut one.server_at);
-            moved(&mut one.tool_at);
+            shift(&mut one.at, by);
+            shift(&mut one.server_at, by);
+            shift(&mut one.tool_at, by);
             if let Some(arguments) = &mut one.arguments {
                 arguments.shift(by);
             }

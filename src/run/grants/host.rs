@@ -1,7 +1,7 @@
 //! Patterns of hosts and ports.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
 use crate::text::{self, visible};
@@ -74,7 +74,7 @@ impl FromStr for HostPattern {
                     "" => None,
                     rest => Some(rest.strip_prefix(':').ok_or_else(invalid)?),
                 };
-                (Host::Address(canonical(address.into())), port)
+                (Host::Address(address.to_canonical()), port)
             }
             None => {
                 let (host, port) = match text.split_once(':') {
@@ -119,7 +119,7 @@ impl Host {
     /// A name or an address.
     fn concrete(text: &str) -> Result<Self, ()> {
         if let Ok(address) = text.parse::<IpAddr>() {
-            return Ok(Self::Address(canonical(address)));
+            return Ok(Self::Address(address.to_canonical()));
         }
         let name = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
         let is_label = |label: &str| {
@@ -147,17 +147,6 @@ impl Host {
             }
             (own, other) => own == other,
         }
-    }
-}
-
-/// Converts an IPv4-mapped IPv6 address to the IPv4 address.
-fn canonical(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V6(address) => match address.to_ipv4_mapped() {
-            Some(mapped) => Ipv4Addr::into(mapped),
-            None => address.into(),
-        },
-        IpAddr::V4(address) => address.into(),
     }
 }
 

@@ -253,13 +253,15 @@ pub(crate) fn looks_equal(text: &str, recorded: &str) -> bool {
     if is_same_text(text, recorded) {
         return true;
     }
-    let (text, recorded) = if recorded.contains(MASK) {
-        (without_secrets(text), without_secrets(recorded))
-    } else {
-        (text.to_owned(), recorded.to_owned())
-    };
     let tree = |text: &str| json::tree(text, json::budget(text.len())).ok();
-    tree(&text).zip(tree(&recorded)).is_some_and(|(text, recorded)| text == recorded)
+    let is_same_tree = |text: &str, recorded: &str| {
+        tree(text).zip(tree(recorded)).is_some_and(|(text, recorded)| text == recorded)
+    };
+    if recorded.contains(MASK) {
+        is_same_tree(&without_secrets(text), &without_secrets(recorded))
+    } else {
+        is_same_tree(text, recorded)
+    }
 }
 
 /// As [`looks_equal`], without comparing as JSON: equal to the byte, apart from masked secrets.

@@ -266,12 +266,24 @@ fn is_zero(value: &u64) -> bool {
     *value == 0
 }
 
-/// The statuses of calls that were not approved, as records name them.
-const REFUSALS: [(&str, Refusal); 6] = [
-    ("not approved: denied", Refusal::Denied),
-    ("not approved: no answer", Refusal::NoAnswer),
-    ("not approved: no approver", Refusal::NoApprover),
-    ("not approved: too many questions", Refusal::TooManyQuestions),
-    ("not approved: too long", Refusal::TooLong),
-    ("not approved: changed", Refusal::Changed),
+/// Every refusal.
+const REFUSALS: [Refusal; 6] = [
+    Refusal::Denied,
+    Refusal::NoAnswer,
+    Refusal::NoApprover,
+    Refusal::TooManyQuestions,
+    Refusal::TooLong,
+    Refusal::Changed,
 ];
+
+/// The status of a call that was not approved, as recordings name it.
+const fn refusal_status(refusal: Refusal) -> &'static str {
+    match refusal {
+        Refusal::Denied => "not approved: denied",
+        Refusal::NoAnswer => "not approved: no answer",
+        Refusal::NoApprover => "not approved: no approver",
+        Refusal::TooManyQuestions => "not approved: too many questions",
+        Refusal::TooLong => "not approved: too long",
+        Refusal::Changed => "not approved: changed",
+    }
+}

@@ -159,6 +159,11 @@ impl Replayer {
         self.stopped.get_or_insert(StopReason::Differs(Difference { call, expected, found }));
     }
 
+    /// The request of the recorded call at this position.
+    fn recorded_request(&self, position: usize) -> String {
+        self.recording.calls.get(position).map(|call| preview(&call.request)).unwrap_or_default()
+    }
+
     /// Polls a request.
     pub(super) fn poll(&mut self, item: Delivered, waker: &Waker) -> Poll<Answer> {
         if self.is_stopped() {
@@ -233,6 +238,12 @@ impl Replayer {
         )
     }
 
+    /// Ends the replay where the recorded run was stopped.
+    fn stop_as_recorded(&mut self) {
+        self.stopped = Some(StopReason::AsRecorded);
+        self.cancel.cancel();
+    }
+
     fn next_turn(&mut self) {
         self.turn += 1;
         self.waits = 0;
@@ -249,11 +260,16 @@ impl Replayer {
     /// that time.
     fn next_timer(&mut self) -> Option<Delivered> {
         let (time, position) = self.running_timers.pop_first()?;
-        let passed = nanoseconds(time.saturating_sub(self.timer_time));
+        self.advance_clocks(time.saturating_sub(self.timer_time));
         self.timer_time = self.timer_time.max(time);
-        self.wall.last = self.wall.last.saturating_add(passed);
-        self.monotonic.last = self.monotonic.last.saturating_add(passed);
         Some(Delivered::Timer(position))
+    }
+
+    /// Advances both clocks by a time that the recorded run did not wait for.
+    fn advance_clocks(&mut self, by: Duration) {
+        for clock in [&mut self.wall, &mut self.monotonic] {
+            clock.last = clock.last.saturating_add(nanoseconds(by));
+        }
     }
 
     pub(super) fn open_turn(&mut self) -> Option<Waker> {
@@ -278,8 +294,7 @@ impl Replayer {
                 next => {
                     let is_end = !matches!(next, Some(Delivered::Call(_)));
                     if is_end && self.was_stopped() {
-                        self.stopped = Some(StopReason::AsRecorded);
-                        self.cancel.cancel();
+                        self.stop_as_recorded();
                         return None;
                     }
                     if let Some(timer) = self.next_timer() {
@@ -310,9 +325,8 @@ impl Replayer {
     fn get_stuck(&mut self, next: Option<Delivered>) {
         match next {
             Some(Delivered::Call(position)) => {
-                let expected = self.recording.calls.get(position).map(|call| preview(&call.request));
                 let found = "a script that waits and does not make this call".to_owned();
-                self.differ(position, expected.unwrap_or_default(), found);
+                self.differ(position, self.recorded_request(position), found);
             }
             _ => {
                 let turns = self.recording.turns.iter();
@@ -345,17 +359,14 @@ impl Replayer {
                 (Wait::Delivers, self.deliver_call(position))
             }
             Delivered::End if self.was_stopped() => {
-                self.stopped = Some(StopReason::AsRecorded);
-                self.cancel.cancel();
+                self.stop_as_recorded();
                 (Wait::Delivers, None)
             }
             next => {
                 if let Some(timeout) = timeout_ms {
                     // An edited script may wait for longer, or more often.
                     let passed = Duration::try_from_secs_f64(timeout.max(0.0) / 1000.0).unwrap_or_default();
-                    let passed = nanoseconds(passed);
-                    self.wall.last = self.wall.last.saturating_add(passed);
-                    self.monotonic.last = self.monotonic.last.saturating_add(passed);
+                    self.advance_clocks(passed);
                     return (Wait::Empty, None);
                 }
                 self.get_stuck(Some(next));
@@ -394,10 +405,9 @@ impl Replayer {
         }
         if self.calls_made < self.recording.calls.len() {
             let position = self.calls_made;
-            let expected = self.recording.calls.get(position).map(|call| preview(&call.request));
             return Some(Difference {
                 call: Some(position as u64 + 1),
-                expected: expected.unwrap_or_default(),
+                expected: self.recorded_request(position),
                 found: format!("the end of the script: {}", outcome_text(&result.outcome)),
             });
         }
@@ -417,41 +427,41 @@ impl Replayer {
             error.hint.clone_from(&recorded.hint);
             error.retry_after = recorded.retry_after;
         }
-        difference_of_outcomes(result, end.logs.as_slice(), &end.outcome)
+        difference_of_output(&result.logs, &end.logs)
+            .or_else(|| difference_of_outcome(&result.outcome, &end.outcome))
     }
 }
 
-/// The first difference between the results: output line by line, then the value or the error.
-fn difference_of_outcomes(result: &ExecuteResult, logs: &[Output], outcome: &Outcome) -> Option<Difference> {
-    for position in 0..logs.len().max(result.logs.len()) {
-        let (recorded, replayed) = (logs.get(position), result.logs.get(position));
-        let is_same = match (recorded, replayed) {
-            (
-                Some(Output::Log { level, text }),
-                Some(Output::Log { level: replayed_level, text: replayed_text }),
-            ) => level == replayed_level && is_same_text(replayed_text, text),
-            (Some(Output::Emit(block)), Some(Output::Emit(replayed))) => {
-                is_same_text(replayed.text(), block.text())
-            }
-            _ => false,
-        };
-        if !is_same {
-            let line = |entry: Option<&Output>| match entry {
-                Some(Output::Log { text, .. }) => format!("`{}`", visible_preview(text, MAX_SHOWN)),
-                Some(Output::Emit(block)) => {
-                    format!("the block {}", visible_preview(block.text(), MAX_SHOWN))
-                }
-                None => "nothing".to_owned(),
-            };
-            let number = position + 1;
-            return Some(Difference {
-                call: None,
-                expected: format!("entry {number} of the output to be {}", line(recorded)),
-                found: line(replayed),
-            });
+/// The first difference between the output of the replay and that of the recorded run.
+fn difference_of_output(replayed: &[Output], recorded: &[Output]) -> Option<Difference> {
+    let pair = |position: usize| (recorded.get(position), replayed.get(position));
+    let is_same = |position| match pair(position) {
+        (
+            Some(Output::Log { level, text }),
+            Some(Output::Log { level: replayed_level, text: replayed_text }),
+        ) => level == replayed_level && is_same_text(replayed_text, text),
+        (Some(Output::Emit(block)), Some(Output::Emit(replayed))) => {
+            is_same_text(replayed.text(), block.text())
         }
-    }
-    let is_same = match (&result.outcome, outcome) {
+        _ => false,
+    };
+    let differing = (0..recorded.len().max(replayed.len())).find(|&position| !is_same(position))?;
+    let shown = |entry: Option<&Output>| match entry {
+        Some(Output::Log { text, .. }) => format!("`{}`", visible_preview(text, MAX_SHOWN)),
+        Some(Output::Emit(block)) => format!("the block {}", visible_preview(block.text(), MAX_SHOWN)),
+        None => "nothing".to_owned(),
+    };
+    let (recorded, replayed) = pair(differing);
+    Some(Difference {
+        call: None,
+        expected: format!("entry {} of the output to be {}", differing + 1, shown(recorded)),
+        found: shown(replayed),
+    })
+}
+
+/// The difference between the value or the error of the replay and that of the recorded run.
+fn difference_of_outcome(replayed: &Outcome, recorded: &Outcome) -> Option<Difference> {
+    let is_same = match (replayed, recorded) {
         (Outcome::Returned(value), Outcome::Returned(recorded)) => {
             is_same_text(value.text(), recorded.text())
         }
@@ -464,8 +474,8 @@ fn difference_of_outcomes(result: &ExecuteResult, logs: &[Output], outcome: &Out
     };
     (!is_same).then(|| Difference {
         call: None,
-        expected: outcome_text(outcome),
-        found: outcome_text(&result.outcome),
+        expected: outcome_text(recorded),
+        found: outcome_text(replayed),
     })
 }
 

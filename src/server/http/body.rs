@@ -17,6 +17,7 @@ use tokio::time::timeout;
 
 use super::responses::{plain, try_again};
 use crate::lines::{MAX_LINE, MAX_SKIPPED_LINE};
+use crate::net::media_type::{JSON, media_type};
 
 /// Maximum bytes of request bodies that are being read, or whose runs wait for admission, of all connections together.
 const MAX_BODY_BYTES: usize = 256 << 20;
@@ -150,8 +151,7 @@ fn expects_continue(headers: &HeaderMap) -> bool {
 
 /// Whether the body is declared as JSON. A page of another origin cannot send that without a preflight request.
 pub(super) fn is_json(headers: &HeaderMap) -> bool {
-    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
+    headers.get(CONTENT_TYPE).is_some_and(|kind| media_type(kind.as_bytes()) == JSON)
 }
 
 /// Whether the body is declared as compressed. cx does not decompress bodies.

@@ -12,10 +12,10 @@ use super::scope::{StateScope, StateUsage};
 use crate::storage::files::sha256;
 
 /// Maximum number of keys in one scope.
-pub(crate) const MAX_KEYS: i64 = 1_000;
+const MAX_KEYS: i64 = 1_000;
 
 /// Maximum bytes of one scope: its keys, and its values as JSON.
-pub(crate) const MAX_BYTES: i64 = 16 << 20;
+const MAX_BYTES: i64 = 16 << 20;
 
 /// A value as JSON text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -285,7 +285,7 @@ pub(crate) fn delete(
 pub(crate) fn delete_unused(connection: &Connection, since: i64) -> Result<(), StateError> {
     let deleted = connection.execute("DELETE FROM scopes WHERE used < ?1", [since])?;
     if deleted > 0 {
-        tracing::info!(scopes = deleted, "state that was unused on 90 days of use is deleted");
+        tracing::info!(scopes = deleted, "state that scripts do not use any more is deleted");
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use super::days::{self, Clock, Today};
 use super::entries;
 use super::error::StateError;
 use super::scope::StateScope;
-use crate::storage::private::{self, PrivateDirectory};
+use crate::storage::private::{self, PrivateDirectory, remove_if_present};
 
 /// "cxst": distinguishes the file from databases of other programs.
 const APPLICATION_ID: i64 = 0x6378_7374;
@@ -149,7 +149,7 @@ impl StateFile {
         *open = None;
         let _lock = self.lock()?;
         for ending in ["-wal", "-shm", ""] {
-            remove(&self.beside(ending))?;
+            remove_if_present(&self.beside(ending))?;
         }
         Ok(())
     }
@@ -170,7 +170,7 @@ impl StateFile {
         let cleared = entries::copy_others(&mut old, &mut others, Some(scope))?;
         drop(old);
         for ending in ["-wal", "-shm", ""] {
-            remove(&self.beside(ending))?;
+            remove_if_present(&self.beside(ending))?;
         }
         private::make_file(&path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -185,7 +185,7 @@ impl StateFile {
     /// Removes the damaged file that was set aside.
     pub(crate) fn remove_damaged(&self) -> io::Result<()> {
         for (_, to) in SET_ASIDE {
-            remove(&self.beside(to))?;
+            remove_if_present(&self.beside(to))?;
         }
         Ok(())
     }
@@ -302,7 +302,7 @@ impl StateFile {
         for (from, to) in SET_ASIDE {
             match fs::rename(self.beside(from), self.beside(to)) {
                 // An existing file there belongs to the file that was set aside before.
-                Err(error) if error.kind() == ErrorKind::NotFound => remove(&self.beside(to))?,
+                Err(error) if error.kind() == ErrorKind::NotFound => remove_if_present(&self.beside(to))?,
                 moved => moved?,
             }
         }
@@ -327,14 +327,6 @@ fn check_regular(path: &Path) -> io::Result<()> {
             Err(io::Error::new(ErrorKind::InvalidData, message))
         }
         _ => Ok(()),
-    }
-}
-
-/// Removes a file, if it is there.
-fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        removed => removed,
     }
 }
 

@@ -10,6 +10,7 @@ use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use tokio::runtime::Handle;
 
 use crate::mcp::web;
+use crate::net::response::{cause, read_up_to};
 use crate::telemetry::priority::yield_to_runs;
 
 /// Maximum bytes that are read of a collector's answer.
@@ -93,14 +94,14 @@ impl HttpClient for ExportClient {
 impl ExportClient {
     async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, String> {
         // The cause without the address, which may contain a secret.
-        let failed = |error: web::RequestError| format!("no answer of the collector: {}", web::cause(&error));
+        let failed = |error: web::RequestError| format!("no answer of the collector: {}", cause(&error));
         let request = request.try_into().map_err(failed)?;
         let mut answer = self.client.execute(request).await.map_err(failed)?;
         let mut response = Response::new(Bytes::new());
         *response.status_mut() = answer.status();
         *response.headers_mut() = answer.headers().clone();
         // A longer answer contains nothing that an exporter needs.
-        let body = web::read_up_to(&mut answer, MAX_ANSWER).await.map_err(failed)?;
+        let body = read_up_to(&mut answer, MAX_ANSWER).await.map_err(failed)?;
         *response.body_mut() = body.unwrap_or_default().into();
         Ok(response)
     }

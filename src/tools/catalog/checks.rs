@@ -11,7 +11,7 @@ use super::list::IndexedList;
 use crate::tools::arguments::ArgumentCheck;
 
 /// Maximum number of compiled schemas; the least recently used one is dropped first.
-const KEPT_CHECKS: NonZeroUsize = NonZeroUsize::new(1_000).expect("more than none");
+const MAX_CHECKS: NonZeroUsize = NonZeroUsize::new(1_000).expect("more than none");
 
 /// Compiled argument schemas by list and position. They do not keep lists alive. An entry whose
 /// list was dropped is not used again.
@@ -26,7 +26,7 @@ struct CheckOf {
 
 impl Default for ArgumentChecks {
     fn default() -> Self {
-        Self { compiled: Mutex::new(LruCache::new(KEPT_CHECKS)) }
+        Self { compiled: Mutex::new(LruCache::new(MAX_CHECKS)) }
     }
 }
 

@@ -28,8 +28,8 @@ const MAX_CONSTANTS: usize = 50;
 /// Maximum number of named types. Only recursive types have names.
 const MAX_NAMED: usize = 50;
 
-/// Maximum characters of a description of a field.
-const MAX_DESCRIPTION: usize = 2_000;
+/// Maximum characters of a description of a tool or a field.
+pub(super) const MAX_DESCRIPTION: usize = 2_000;
 
 /// A type of values.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,12 +4,9 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::model::{Field, Model, Object, Type};
+use super::model::{Field, MAX_DESCRIPTION, Model, Object, Type};
 use crate::text::{hidden_text, preview, visible};
 use crate::tools::names::is_identifier;
-
-/// Maximum characters of a description of a tool or a field.
-const MAX_DESCRIPTION: usize = 2_000;
 
 /// Maximum characters of a name or a constant.
 pub(super) const MAX_NAME: usize = 256;

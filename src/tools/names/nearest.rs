@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Maximum number of names in a "did you mean" suggestion.
-const NEAREST: usize = 3;
+const MAX_NEAREST: usize = 3;
 
 /// Names longer than this, in bytes, are not compared: the distance takes quadratic time.
 const MAX_COMPARED: usize = 128;
@@ -80,7 +80,7 @@ pub(crate) fn nearest<'a>(
         if similarity >= MIN_SIMILARITY {
             best.push((similarity, candidate));
             best.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
-            best.truncate(NEAREST);
+            best.truncate(MAX_NEAREST);
         }
     }
     best.into_iter().map(|(_, candidate)| candidate).collect()

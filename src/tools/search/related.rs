@@ -121,6 +121,38 @@ type Field<'a> = (&'a [u32], &'a [u32]);
 /// name and description (`zipcode`: `city`, "The zipcode of the city").
 fn add_produced(documents: &[Document<'_>], positions: &[u32], related: &mut [Vec<(u32, f32)>]) {
     let mut words = FieldWords::default();
+    let producers = producers(documents, positions, &mut words);
+    // Fields by their last word.
+    let mut fields: HashMap<u32, Vec<Field<'_>>> = HashMap::new();
+    for (field, producers) in &producers {
+        let fields = field.last().map(|last| fields.entry(*last).or_default());
+        if let Some(fields) = fields.filter(|fields| fields.len() < MAX_FIELDS) {
+            fields.push((field, producers));
+        }
+    }
+    if fields.is_empty() {
+        return;
+    }
+    let (taken, consumers) = taken_words(documents, positions, &mut words);
+    for (position, words) in &taken {
+        let rare =
+            words.iter().filter(|word| consumers.get(word).is_some_and(|&tools| tools <= MAX_CONSUMERS));
+        for (field, producers) in rare.filter_map(|word| fields.get(word)).flatten() {
+            if field.iter().all(|word| words.binary_search(word).is_ok()) {
+                let others = producers.iter().filter(|producer| *producer != position);
+                let weight = PRODUCED / producers.len() as f32;
+                related[*position as usize].extend(others.map(|&producer| (producer, weight)));
+            }
+        }
+    }
+}
+
+/// The fields that few tools return, by the words of their names, each with these tools.
+fn producers(
+    documents: &[Document<'_>],
+    positions: &[u32],
+    words: &mut FieldWords,
+) -> BTreeMap<Vec<u32>, Vec<u32>> {
     let mut producers: BTreeMap<Vec<u32>, Vec<u32>> = BTreeMap::new();
     for &position in positions {
         let document = &documents[position as usize];
@@ -138,18 +170,16 @@ fn add_produced(documents: &[Document<'_>], positions: &[u32], related: &mut [Ve
         }
     }
     producers.retain(|_, producers| producers.len() <= MAX_PRODUCERS);
-    // Fields by their last word.
-    let mut fields: HashMap<u32, Vec<Field<'_>>> = HashMap::new();
-    for (field, producers) in &producers {
-        let fields = field.last().map(|last| fields.entry(*last).or_default());
-        if let Some(fields) = fields.filter(|fields| fields.len() < MAX_FIELDS) {
-            fields.push((field, producers));
-        }
-    }
-    if fields.is_empty() {
-        return;
-    }
-    // The words of each parameter that are in the name of a field.
+    producers
+}
+
+/// The words of each parameter that are in the name of a field, sorted, with the parameter's tool; and the number of
+/// tools whose parameters have each of these words.
+fn taken_words(
+    documents: &[Document<'_>],
+    positions: &[u32],
+    words: &mut FieldWords,
+) -> (Vec<(u32, Vec<u32>)>, HashMap<u32, usize>) {
     let mut taken: Vec<(u32, Vec<u32>)> = Vec::new();
     let mut consumers: HashMap<u32, usize> = HashMap::new();
     for &position in positions {
@@ -169,17 +199,7 @@ fn add_produced(documents: &[Document<'_>], positions: &[u32], related: &mut [Ve
             *consumers.entry(word).or_default() += 1;
         }
     }
-    for (position, words) in &taken {
-        let rare =
-            words.iter().filter(|word| consumers.get(word).is_some_and(|&tools| tools <= MAX_CONSUMERS));
-        for (field, producers) in rare.filter_map(|word| fields.get(word)).flatten() {
-            if field.iter().all(|word| words.binary_search(word).is_ok()) {
-                let others = producers.iter().filter(|producer| *producer != position);
-                let weight = PRODUCED / producers.len() as f32;
-                related[*position as usize].extend(others.map(|&producer| (producer, weight)));
-            }
-        }
-    }
+    (taken, consumers)
 }
 
 /// The words of the names of fields, as numbers of their stems.

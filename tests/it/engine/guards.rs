@@ -473,6 +473,7 @@ async fn v_317_stand_ins_look_like_what_they_stand_for() {
         }
         seen.push([Proxy.name, Proxy.length, 'prototype' in Proxy, new Intl.Collator() instanceof Intl.Collator,
             Intl.Collator.prototype.constructor === Intl.Collator, new Proxy([], {}).length, `${(a) => a}, ${Uint8Array}`]);
+        seen.push([Proxy, RegExp, ArrayBuffer, Intl.Collator].every((f) => `${f}`.includes(`function ${f.name}() {`)));
         return seen";
     let function = |name: &str, length: u64| json!([name, length, false, true, false, true, true]);
     let expected = json!([
@@ -493,6 +494,7 @@ async fn v_317_stand_ins_look_like_what_they_stand_for() {
         function("drop", 1),
         function("toString", 0),
         ["Proxy", 2, false, true, true, 0, "(a)=>a, function Uint8Array() { [native code] }"],
+        true,
     ]);
     assert_eq!(value(source).await, expected);
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::{
     CallLine, EndLine, FindingLine, Line, LogLine, ModelCallLine, OutputLine, PlannedLine, REFUSALS,
     RecordLine, ReturnedLine, SamplingLine, ScriptErrorLine, StartLine, ToolErrorLine, TurnLine,
+    refusal_status,
 };
 use crate::json::Json;
 use crate::run::finding::{Finding, FindingCode, Severity};
@@ -286,10 +287,10 @@ fn record(line: RecordLine) -> Result<ToolCallRecord, String> {
         ToolCallStatus::AwaitingApproval,
         ToolCallStatus::Simulated,
     ];
-    let refusal = REFUSALS.iter().find(|(name, _)| *name == line.status);
+    let refusal = REFUSALS.into_iter().find(|refusal| refusal_status(*refusal) == line.status);
     let status = match (simple.into_iter().find(|status| status.as_str() == line.status), refusal) {
         (Some(status), _) => status,
-        (None, Some((_, refusal))) => ToolCallStatus::NotApproved(*refusal),
+        (None, Some((_, refusal))) => ToolCallStatus::NotApproved(refusal),
         (None, None) => ToolCallStatus::Failed(tool_code(&line.status)?),
     };
     Ok(ToolCallRecord {

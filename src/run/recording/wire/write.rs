@@ -2,7 +2,8 @@
 
 use super::{
     CallLine, EndLine, FindingLine, LimitsLine, Line, LogLine, ModelCallLine, OutputLine, PlannedLine,
-    REFUSALS, RecordLine, ReturnedLine, SamplingLine, ScriptErrorLine, StartLine, ToolErrorLine, TurnLine,
+    RecordLine, ReturnedLine, SamplingLine, ScriptErrorLine, StartLine, ToolErrorLine, TurnLine,
+    refusal_status,
 };
 use crate::durations::{milliseconds, nanoseconds};
 use crate::run::finding::Finding;
@@ -194,16 +195,13 @@ fn finding_line(finding: &Finding) -> FindingLine {
 
 fn record_line(record: &ToolCallRecord) -> RecordLine {
     let status = match record.status {
-        ToolCallStatus::NotApproved(refusal) => {
-            let (name, _) = REFUSALS.iter().find(|(_, known)| *known == refusal).unwrap_or(&REFUSALS[0]);
-            (*name).to_owned()
-        }
-        status => status.as_str().to_owned(),
+        ToolCallStatus::NotApproved(refusal) => refusal_status(refusal),
+        status => status.as_str(),
     };
     RecordLine {
         server: record.server.clone(),
         tool: record.tool.clone(),
-        status,
+        status: status.to_owned(),
         approved: record.approved,
         duration_ns: nanoseconds(record.duration),
         argument_bytes: record.argument_bytes,

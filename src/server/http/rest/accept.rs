@@ -3,6 +3,8 @@
 use axum::http::HeaderMap;
 use axum::http::header::{ACCEPT, HeaderName};
 
+use crate::net::media_type::{JSON, media_type};
+
 /// The header that lets a client safely send a run again.
 pub(super) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -16,9 +18,9 @@ pub(super) fn wants_events(headers: &HeaderMap) -> bool {
     let mut events = false;
     let json = kinds.any(|list| {
         list.split(',').any(|kind| {
-            let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+            let kind = media_type(kind.as_bytes());
             events |= kind == "text/event-stream";
-            matches!(&*kind, "application/json" | "application/*" | "*/*")
+            matches!(&*kind, JSON | "application/*" | "*/*")
         })
     });
     events && !json

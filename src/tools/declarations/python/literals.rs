@@ -5,11 +5,9 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::text::{self, is_hidden, preview, visible};
+use crate::tools::declarations::model::MAX_DESCRIPTION;
 use crate::tools::declarations::types::MAX_NAME;
 use crate::tools::names::is_python_identifier;
-
-/// Maximum characters of a tool's or a field's description.
-const MAX_DESCRIPTION: usize = 2_000;
 
 /// Whether a name can be an attribute and a global. Only ASCII is accepted, because Python normalizes other letters.
 pub(super) fn is_name(name: &str) -> bool {

@@ -146,6 +146,7 @@ async fn v_768_what_is_no_answer_is_an_error() {
     let overloaded = format!("{{\"error\":{{\"message\":\"overloaded, {KEY}\"}}}}");
     let whole = [
         ("web page", raw(&JSON.replace("application/json", "text/html"), "{\"choices\":[]}")),
+        ("lines", raw(&JSON.replace("application/json", "application/jsonl"), "{\"choices\":[]}")),
         ("no type", raw("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n", "{\"choices\":[]}")),
         ("no json", raw(JSON, "<html>")),
         ("empty", raw(JSON, "")),
