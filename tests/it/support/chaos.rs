@@ -21,10 +21,12 @@ const SOON: Duration = Duration::from_secs(1);
 /// Fails a test that would hang.
 const WATCHDOG: Duration = Duration::from_secs(120);
 
-/// How long closing may take: both grace periods of a server, and killing it.
-pub(crate) const CLOSING_TIME: Duration = Duration::from_secs(6);
+/// How long closing may take: both grace periods of a server, and killing it, which is less than five seconds. The rest
+/// is for a busy machine.
+pub(crate) const CLOSING_TIME: Duration = Duration::from_secs(15);
 
-/// The timeout of a call in these tests. Every call without an answer takes this long.
+/// The timeout of a call that gets no answer: see [`impatient`]. All others have the default one, because a busy machine
+/// may need long for an answer.
 pub(crate) const CALL_TIME: Duration = Duration::from_secs(3);
 
 /// The timeout of connecting to a server that does not answer.
@@ -115,9 +117,6 @@ impl Stage {
         mut faulty: McpServer,
         listener: Option<Listener>,
     ) -> Self {
-        if faulty.call_timeout == McpServer::DEFAULT_CALL_TIMEOUT {
-            faulty.call_timeout = CALL_TIME;
-        }
         if faulty.connect_timeout == McpServer::DEFAULT_CONNECT_TIMEOUT {
             faulty = faulty.connect_timeout(START_TIME);
         }
@@ -293,6 +292,11 @@ impl Drop for Listener {
 
 pub(crate) fn builder() -> ExecutorBuilder {
     Executor::builder().warm_instances(2)
+}
+
+/// The server, whose calls have [`CALL_TIME`].
+pub(crate) fn impatient(server: McpServer) -> McpServer {
+    server.call_timeout(CALL_TIME)
 }
 
 /// The server as a child process under any name.
