@@ -108,7 +108,7 @@ fn ld_240_no_slot_is_lost() {
                 for number in 0..100 {
                     // Each client begins with another way, so that all ways happen at once.
                     let (code, way) = ways[(client + number) % ways.len()];
-                    let timeout = if way == "TIMEOUT" { 100 } else { 30_000 };
+                    let timeout = if way == "TIMEOUT" { 100 } else { 120_000 };
                     let arguments = json!({ "code": code, "timeoutMs": timeout });
                     let params = json!({ "name": "executeTypescript", "arguments": arguments });
                     let reply = session.begin(number, "tools/call", params);
