@@ -220,7 +220,7 @@ async fn retry() {
     let place = Place::new();
     let mut time =
         McpServer::stdio("time", python_program("mcp-server-time")).args(["--local-timezone", "UTC"]);
-    time.rate_limit = Some(RateLimit { calls: 2.try_into().unwrap(), period: Duration::from_millis(400) });
+    time.rate_limit = Some(RateLimit { calls: 2.try_into().unwrap(), period: Duration::from_secs(3) });
     let executor = Executor::builder().cache_directory(python_cache()).mcp_server(time).build().unwrap();
     let zones = ["Asia/Tokyo", "Asia/Kolkata", "Africa/Cairo", "Europe/Oslo", "America/Lima"];
     let expected = json!({ "zones": zones, "retried": true });

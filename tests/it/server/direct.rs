@@ -204,7 +204,7 @@ fn cancellation_and_progress_pass_through() {
     let mut client = start.spawn().shaken();
     tools(&mut client);
     let parameters = json!({
-        "name": "well__progress", "arguments": { "steps": 4, "ms": 150 }, "_meta": { "progressToken": "p" },
+        "name": "well__progress", "arguments": { "steps": 4, "ms": 700 }, "_meta": { "progressToken": "p" },
     });
     let answer = client.request("tools/call", parameters);
     assert_eq!(text_of(&answer), "done");
