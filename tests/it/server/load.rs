@@ -208,7 +208,8 @@ fn a_client_and_a_sandbox_take_little_memory() {
 /// Threat 242: two hundred runs before anything is warm.
 #[test]
 fn ld_242_many_runs_at_a_cold_start() {
-    let mut client = Start::new().spawn();
+    // Longer than a busy machine takes for the first half of them.
+    let mut client = Start::new().arguments(&["--queue-timeout", "300s"]).spawn();
     client.initialize("2025-11-25");
     let mut most = 0;
     let ids: Vec<Value> = (0..200).map(|number| begin(&mut client, &format!("return {number}"))).collect();
