@@ -1,7 +1,7 @@
 """Runs a command at its own terminal and answers its questions.
 
 `terminal.py ANSWER COMMAND...`: the screen goes to stdout as it changes, with `<typed>` where the answer was typed,
-half a second after the question was shown. A question is what `CX_QUESTION`, a regular expression, finds, if it is set.
+`PAUSE` seconds after the question was shown. A question is what `CX_QUESTION`, a regular expression, finds, if it is set.
 Before the question `y` was typed already. Each line of ANSWER is the answer to one question, and the last one is that
 to all further questions.
 """
@@ -14,6 +14,9 @@ import sys
 import time
 
 LONGEST = 180.0
+
+# What is typed earlier is no answer: a command drops it when it has asked, which a busy machine may delay.
+PAUSE = 1.5
 
 # An approval prompt, whether to answer a server's question, a confirmation, the keys of `cx top`, and a field of a server's form.
 QUESTIONS = r"or why not\] |(Answer it|Do you|content|sessions)\? \[y/N\] |q quit|^\w+( \[[^\]\n]*\])?> "
@@ -50,7 +53,7 @@ def main(answer, command):
         if len(QUESTION.findall(screen)) > answered:
             typed = answers[min(answered, len(answers) - 1)]
             answered += 1
-            until = time.monotonic() + 0.5
+            until = time.monotonic() + PAUSE
             while (left := until - time.monotonic()) > 0:
                 if select.select([terminal], [], [], left)[0]:
                     screen += show(os.read(terminal, 65536))

@@ -337,12 +337,13 @@ async fn a_server_that_takes_no_more_input_is_started_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_server_is_stopped_and_started_again() {
-    let upstream = Upstream::with("well", |server| server.idle_timeout(Duration::from_secs(2)));
+    let idle = Duration::from_secs(4);
+    let upstream = Upstream::with("well", |server| server.idle_timeout(idle));
     for start in 1..=2 {
         assert!(upstream.call("echo", json!({})).await.is_ok());
         let process = upstream.process().await;
         let busy = Instant::now();
-        while busy.elapsed() < Duration::from_secs(3) {
+        while busy.elapsed() < idle + Duration::from_secs(1) {
             assert!(upstream.call("echo", json!({})).await.is_ok());
         }
         assert!(runs(process), "stopped while it was used");

@@ -6,10 +6,10 @@ fn limit(calls: u32, period: Duration) -> RateLimit {
 
 #[test]
 fn a_burst_then_one_after_the_other() {
-    let bucket = TokenBucket::new(limit(3, Duration::from_secs(60))).unwrap();
+    let bucket = TokenBucket::new(limit(3, Duration::from_secs(600))).unwrap();
     assert_eq!([bucket.acquire(), bucket.acquire(), bucket.acquire()], [Ok(()); 3]);
     let wait = bucket.acquire().unwrap_err();
-    assert!((Duration::from_secs(15)..=Duration::from_secs(20)).contains(&wait), "{wait:?}");
+    assert!((Duration::from_secs(100)..=Duration::from_secs(200)).contains(&wait), "{wait:?}");
     assert!(TokenBucket::new(limit(5, Duration::from_nanos(4))).is_none());
 }
 

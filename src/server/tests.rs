@@ -292,10 +292,10 @@ async fn v_262_a_server_whose_hung_workers_come_back_goes_on() {
     let hangs = format!("return call_tool({:?}, 'blocks', {{}})", executor.server_names()[0]);
     for _ in 0..3 {
         // Long enough to begin the call: before that, a script can be stopped.
-        let answer = client.request("tools/call", run(&hangs, 1_000)).await;
+        let answer = client.request("tools/call", run(&hangs, 5_000)).await;
         assert_eq!(answer["result"]["structuredContent"]["error"]["code"], "TIMEOUT", "{answer}");
     }
-    let refused = client.request("tools/call", run("return 1", 10_000)).await;
+    let refused = client.request("tools/call", run("return 1", 60_000)).await;
     assert_eq!(refused["result"]["structuredContent"]["error"]["code"], "ENGINE_UNAVAILABLE", "{refused}");
     assert!(server.shared.hung_workers.are_watched());
     *released.0.lock() = true;
@@ -306,7 +306,7 @@ async fn v_262_a_server_whose_hung_workers_come_back_goes_on() {
         }
     };
     timeout(WATCHDOG, back).await.expect("the server looks again");
-    let answer = client.request("tools/call", run("return 1", 10_000)).await;
+    let answer = client.request("tools/call", run("return 1", 60_000)).await;
     assert_eq!(answer["result"]["structuredContent"]["value"], 1, "{answer}");
     let health = client.request("tools/call", json!({ "name": "health" })).await;
     assert_eq!(health["result"]["structuredContent"]["healthy"], true, "{health}");

@@ -78,15 +78,7 @@ async fn perform(executor: &Executor, task: Task) -> Value {
     let result = executor.run(script.limits(limits)).await;
     let elapsed = started.elapsed();
     let late = pulse.stop();
-    let (answered, waited) = (Instant::now(), waited_for_processors());
-    let hung = loop {
-        let hung = executor.pool_stats(language).hung;
-        let waited = waited_for_processors().saturating_sub(waited);
-        if hung == 0 || answered.elapsed().saturating_sub(waited) > GRACE {
-            break hung;
-        }
-        tokio::time::sleep(PULSE).await;
-    };
+    let hung = hung_after_grace(executor, language).await;
     let peak = status("VmHWM");
     let value = |result: Result<cx::ExecuteResult, cx::Error>| match result {
         Ok(result) => result.to_json(),
@@ -106,6 +98,19 @@ async fn perform(executor: &Executor, task: Task) -> Value {
         "honest": beside,
         "next": next,
     })
+}
+
+/// How many threads have not returned although they have had [`GRACE`] since now.
+pub(crate) async fn hung_after_grace(executor: &Executor, language: Language) -> usize {
+    let (answered, waited) = (Instant::now(), waited_for_processors());
+    loop {
+        let hung = executor.pool_stats(language).hung;
+        let waited = waited_for_processors().saturating_sub(waited);
+        if hung == 0 || answered.elapsed().saturating_sub(waited) > GRACE {
+            return hung;
+        }
+        tokio::time::sleep(PULSE).await;
+    }
 }
 
 /// The total time for which the threads that execute scripts were ready to run and got no processor.

@@ -20,9 +20,9 @@ SDK, NOTES, COMMAND, *ARGUMENTS = sys.argv[1:]
 IS_ADDRESS = COMMAND.startswith("http://")
 
 # The maximum of every wait here.
-MAX_WAIT = 90
+MAX_WAIT = 200
 # A cancelled call ends long before its script's time limit.
-SOON = 10
+SOON = 20
 
 # The questions that the person was asked, and the next answers.
 questions = []
@@ -187,9 +187,14 @@ async def drive(client):
     seen["failing"] = picked(await run("const n = 1;\nthrow new RangeError(`no ${n}`)"))
 
     heard = []
+    # On a busy machine it may also be said that the script still runs.
+    beats = []
 
     async def progress(count, _total, message):
-        heard.append([round(count * 1000), re.sub(r", \d+ ms$", "", message)])
+        if message.startswith("running for "):
+            beats.append(message)
+        else:
+            heard.append([round(count * 1000) - len(beats), re.sub(r", \d+ ms$", "", message)])
 
     calls = "for (let i = 0; i < 2; i++) await tools.well.echo({ i }); call_tool('well', 'fail', {})"
     notes = anyio.Path(NOTES)

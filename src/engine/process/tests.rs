@@ -165,9 +165,9 @@ impl Stage {
     }
 }
 
-/// Long enough for a worker of a test build to start beside others.
+/// Long enough for a worker of a test build to start beside others on a busy machine.
 fn short() -> Limits {
-    Limits { wall_time: Duration::from_secs(20), ..Limits::default() }
+    Limits { wall_time: Duration::from_secs(100), ..Limits::default() }
 }
 
 fn code(result: &ExecuteResult) -> Option<ErrorCode> {

@@ -1,8 +1,10 @@
 use super::*;
 
-fn guard_of(limit: usize) -> (ResidentGuard, Arc<Stop>) {
+/// A guard of a process with the resident memory that a test writes to this file, and of one run on this thread. The
+/// memory of the tests' own process changes with every other test.
+fn guard_of(limit: usize, statm: &tempfile::NamedTempFile) -> (ResidentGuard, Arc<Stop>) {
     let guard = ResidentGuard {
-        statm: File::open("/proc/self/statm").ok(),
+        statm: Some(statm.reopen().unwrap()),
         page_bytes: rustix::param::page_size(),
         fault_bytes: max_fault_bytes(Path::new(HUGE_PAGES)),
         state: Mutex::default(),
@@ -14,33 +16,41 @@ fn guard_of(limit: usize) -> (ResidentGuard, Arc<Stop>) {
         thread: rustix::thread::gettid(),
         faults_before: own_faults(),
     };
-    {
-        let mut state = guard.state.lock();
-        state.baseline = guard.resident_bytes().unwrap();
-        state.runs.push(Arc::new(entry));
-    }
+    guard.state.lock().runs.push(Arc::new(entry));
     (guard, stop)
+}
+
+/// Writes so many resident bytes to the file.
+fn set_resident(statm: &tempfile::NamedTempFile, bytes: usize) {
+    std::fs::write(statm.path(), format!("1 {:020} 0", bytes / rustix::param::page_size())).unwrap();
 }
 
 #[test]
 fn memory_that_no_meter_counts_stops_the_run_that_touched_it() {
-    let (guard, stop) = guard_of(16 << 20);
-    let within = vec![1_u8; 16 << 20];
-    guard.check(Instant::now());
-    assert_eq!(stop.reason(), None);
-    // Much more, because other tests of this process give memory back meanwhile.
-    let beyond = vec![1_u8; SLACK_BYTES + (256 << 20)];
-    guard.check(Instant::now() + INTERVAL);
+    let statm = tempfile::NamedTempFile::new().unwrap();
+    let (guard, stop) = guard_of(16 << 20, &statm);
+    let began = Instant::now();
+    // Large enough that the allocator maps new memory for it.
+    let touched = vec![1_u8; 64 << 20];
+    set_resident(&statm, SLACK_BYTES + (16 << 20));
+    guard.check(began);
+    assert_eq!(stop.reason(), None, "all runs together may have as much");
+    set_resident(&statm, SLACK_BYTES + (17 << 20));
+    guard.check(began + INTERVAL);
     assert_eq!(stop.reason(), Some(StopReason::Memory));
-    drop((within, beyond));
+    drop(touched);
 }
 
 #[test]
 fn memory_that_others_touch_is_not_blamed_on_a_run() {
-    let (guard, stop) = guard_of(16 << 20);
+    let statm = tempfile::NamedTempFile::new().unwrap();
+    // More than a thousand faults can have mapped, where each may map a huge page.
+    let limit = 4 << 30;
+    let (guard, stop) = guard_of(limit, &statm);
     // A thousand faults, if the kernel maps one page at each.
     let within = vec![1_u8; 4 << 20];
-    let beyond = std::thread::spawn(|| vec![1_u8; SLACK_BYTES + (256 << 20)]).join().unwrap();
+    let beyond = std::thread::spawn(|| vec![1_u8; 64 << 20]).join().unwrap();
+    set_resident(&statm, SLACK_BYTES + limit + (256 << 20));
     guard.check(Instant::now());
     assert_eq!(stop.reason(), None);
     drop((within, beyond));
@@ -50,11 +60,9 @@ fn memory_that_others_touch_is_not_blamed_on_a_run() {
 #[test]
 fn v_652_what_an_abandoned_run_holds_stops_no_run() {
     let statm = tempfile::NamedTempFile::new().unwrap();
-    let (mut guard, abandoned) = guard_of(16 << 20);
-    guard.statm = Some(statm.reopen().unwrap());
-    guard.state.lock().baseline = 0;
+    let (guard, abandoned) = guard_of(16 << 20, &statm);
     let check = |resident: usize, at: Instant| {
-        std::fs::write(statm.path(), format!("1 {:020} 0", resident / guard.page_bytes)).unwrap();
+        set_resident(&statm, resident);
         guard.check(at);
     };
     abandoned.abandon();
@@ -103,16 +111,11 @@ fn a_thread_counts_its_own_faults() {
     drop(touched);
 }
 
-/// A guard of a process with the resident memory that the test writes: that of the tests' own
-/// process changes with every other test.
 #[test]
 fn memory_of_ended_runs_is_released_once() {
     let statm = tempfile::NamedTempFile::new().unwrap();
-    let (mut guard, _stop) = guard_of(16 << 20);
-    guard.statm = Some(statm.reopen().unwrap());
-    let set_resident = |bytes: usize| {
-        std::fs::write(statm.path(), format!("1 {:020} 0", bytes / guard.page_bytes)).unwrap();
-    };
+    let (guard, _stop) = guard_of(16 << 20, &statm);
+    let set_resident = |bytes: usize| set_resident(&statm, bytes);
     let asked = std::cell::Cell::new(0);
     let idle = || guard.idle(|| asked.set(asked.get() + 1));
     set_resident(64 << 20);

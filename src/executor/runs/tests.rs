@@ -160,7 +160,8 @@ async fn an_observer_can_stop_a_call_before_it_is_sent() {
 async fn each_start_that_observers_hear_has_an_end() {
     let (recorder, calls) = (Arc::<Recorder>::default(), Arc::default());
     let executor = builder(&recorder, &calls).build().unwrap();
-    let limits = Limits { wall_time: std::time::Duration::from_secs(3), ..Limits::default() };
+    // Long enough for the call to begin, also on a busy machine.
+    let limits = Limits { wall_time: std::time::Duration::from_secs(6), ..Limits::default() };
     let script = Script::typescript("await tools.s.hangs({})").limits(limits);
     let result = executor.run(script).await.unwrap();
     assert_eq!(result.error().unwrap().code, ErrorCode::Timeout);

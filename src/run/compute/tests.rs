@@ -21,19 +21,30 @@ fn no_more_begin_than_there_are_slots() {
 
 #[test]
 fn a_run_that_goes_on_comes_before_one_that_begins() {
-    let slots = slots_of(1);
-    let taken = slots.try_take();
-    let waiting = thread::spawn({
-        let slots = Arc::clone(&slots);
-        move || slots.take().is_some()
-    });
-    while slots.state.lock().waiting == 0 {
-        thread::yield_now();
-    }
-    assert!(slots.try_take().is_none());
-    drop(taken);
-    assert!(waiting.join().unwrap(), "it got the slot");
-    assert!(slots.try_take().is_some(), "and gave it back");
+    // A machine may be so busy that the wait is over before the slot is given back: that says nothing.
+    let is_in_time = || {
+        let slots = slots_of(1);
+        let taken = slots.try_take();
+        let began = Instant::now();
+        let waiting = thread::spawn({
+            let slots = Arc::clone(&slots);
+            move || slots.take().is_some()
+        });
+        while slots.state.lock().waiting == 0 && !waiting.is_finished() {
+            thread::yield_now();
+        }
+        let other = slots.try_take();
+        drop(taken);
+        let is_in_time = began.elapsed() < MAX_WAIT;
+        let has_got = waiting.join().unwrap();
+        if is_in_time {
+            assert!(other.is_none());
+            assert!(has_got, "it got the slot");
+            assert!(slots.try_take().is_some(), "and gave it back");
+        }
+        is_in_time
+    };
+    assert!((0..100).any(|_| is_in_time()), "the machine never gave the time");
 }
 
 #[test]

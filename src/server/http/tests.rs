@@ -100,11 +100,12 @@ async fn mp_204_a_panic_is_an_error_of_its_request() {
 
 #[tokio::test]
 async fn a_session_that_is_not_used_is_over() {
-    let options = HttpOptions { session_idle: Duration::from_secs(2), ..HttpOptions::default() };
+    // Longer than a busy machine takes between two requests.
+    let options = HttpOptions { session_idle: Duration::from_secs(5), ..HttpOptions::default() };
     let server = serve(options).await;
     let session = server.session().await;
     // A session does not expire while a run is in flight.
-    let long = "await new Promise((done) => setTimeout(done, 4000)); return 'x'.repeat(30000)";
+    let long = "await new Promise((done) => setTimeout(done, 7000)); return 'x'.repeat(30000)";
     let (_, body) = server.post(&session, &run(long)).await;
     assert!(body.contains("valueTruncated"), "{body}");
     let history = server.executor.history().unwrap();

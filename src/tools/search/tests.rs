@@ -43,7 +43,7 @@ fn listed(named: &[(&str, &str)]) -> Vec<ResolvedTool> {
         tools.add(name, definition(schema), erase(|value: Value| async move { Ok::<_, ToolError>(value) }));
     }
     let catalog = Catalog::new(&[Arc::new(tools)], &crate::tools::catalog::CatalogOptions::default());
-    let deadline = Instant::now() + Duration::from_secs(5);
+    let deadline = Instant::now() + Duration::from_secs(60);
     futures::executor::block_on(catalog.search("", usize::MAX, false, |_| true, |_, _| true, deadline))
         .0
         .tools

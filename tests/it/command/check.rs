@@ -1,6 +1,7 @@
 //! `cx check` and `cx watch`, with servers that were never asked.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -318,6 +319,19 @@ fn cx(directory: &Path, arguments: &[&str]) -> Command {
     command
 }
 
+/// Writes over the beginning of a file with a text that is not shorter. The file is at no time empty, which a busy
+/// machine may leave it for so long that it counts as a change of its own.
+fn write_in_place(place: &Place, name: &str, text: &str) {
+    let mut file = fs::File::options().write(true).open(place.0.path().join(name)).unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+}
+
+/// Puts another file in the place of one, as editors do.
+fn replace(place: &Place, name: &str, text: &str) {
+    write(place, "new", text);
+    fs::rename(place.0.path().join("new"), place.0.path().join(name)).unwrap();
+}
+
 /// A `cx watch` whose output goes to files.
 struct Watch<'a> {
     child: Child,
@@ -370,8 +384,7 @@ fn a_script_is_run_again_when_it_or_its_input_changes() {
     let mut watch = Watch::start(&place, &["watch", "script.ts", "--input", "@input.json"]);
     watch.says("watch: ok after", 1);
     assert_eq!(watch.read("out"), "2\n");
-    // Written in place.
-    write(&place, "script.ts", "return input.n + 10");
+    write_in_place(&place, "script.ts", "return input.n + 10");
     watch.says("watch: ok after", 2);
     assert_eq!(watch.read("out"), "2\n11\n");
     // Replaced by another file, as editors do, with the file absent for a moment.
@@ -381,20 +394,24 @@ fn a_script_is_run_again_when_it_or_its_input_changes() {
     fs::rename(place.0.path().join("new"), place.0.path().join("script.ts")).unwrap();
     watch.says("watch: failed (status 1) after", 1);
     // The input.
-    write(&place, "script.ts", "return input.n");
+    replace(&place, "script.ts", "return input.n");
     watch.says("watch: ok after", 3);
-    write(&place, "input.json", r#"{ "n": 5 }"#);
+    write_in_place(&place, "input.json", r#"{ "n": 5 }"#);
     watch.says("watch: input.json changed", 1);
     watch.says("watch: ok after", 4);
     assert_eq!(watch.read("out"), "2\n11\n1\n5\n");
     // A run that has not ended is stopped.
-    write(&place, "script.ts", "console.log('begun'); await new Promise((end) => setTimeout(end, 60_000));");
+    replace(
+        &place,
+        "script.ts",
+        "console.log('begun'); await new Promise((end) => setTimeout(end, 60_000));",
+    );
     wait_for(|| watch.read("out").contains("begun").then_some(()));
-    write(&place, "script.ts", "return 'after'");
+    replace(&place, "script.ts", "return 'after'");
     watch.says("watch: ok after", 5);
     assert!(watch.read("out").ends_with("begun\n\"after\"\n"), "{}", watch.read("out"));
     // The file is only touched: nothing happens, and Ctrl-C ends the command with the status of the last run.
-    write(&place, "script.ts", "return 'after'");
+    write_in_place(&place, "script.ts", "return 'after'");
     std::thread::sleep(Duration::from_millis(600));
     assert_eq!(watch.read("said").matches("watch: ok after").count(), 5);
     assert_eq!(watch.signal("INT"), Some(0));
@@ -407,7 +424,11 @@ fn a_run_that_was_stopped_for_a_change_was_interrupted() {
     write(&place, "script.ts", "return 1");
     let mut watch = Watch::start(&place, &["watch", "script.ts"]);
     watch.says("watch: ok after", 1);
-    write(&place, "script.ts", "console.log('begun'); await new Promise((end) => setTimeout(end, 60_000));");
+    replace(
+        &place,
+        "script.ts",
+        "console.log('begun'); await new Promise((end) => setTimeout(end, 60_000));",
+    );
     wait_for(|| watch.read("out").contains("begun").then_some(()));
     fs::remove_file(place.0.path().join("script.ts")).unwrap();
     watch.says("script.ts is gone; waiting for it", 1);
@@ -420,8 +441,8 @@ fn a_saved_script_is_run_again_when_its_file_changes() {
     let folder = place.0.path().join("CONFIG/cx/scripts");
     fs::create_dir_all(&folder).unwrap();
     let save = |code: &str| {
-        fs::write(folder.join("number.ts"), format!("// Gives a number.\nexport default () => {code};\n"))
-            .unwrap();
+        write(&place, "new", &format!("// Gives a number.\nexport default () => {code};\n"));
+        fs::rename(place.0.path().join("new"), folder.join("number.ts")).unwrap();
     };
     save("1");
     let mut watch = Watch::start(&place, &["watch", "number"]);

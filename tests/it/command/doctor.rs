@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use cx::ProviderKind;
 use serde_json::{Value, json};
@@ -229,9 +230,14 @@ fn a_server_that_wants_a_sign_in_and_tokens_that_cannot_be_used() {
         use std::io::{Read as _, Write as _};
         for mut stream in listener.incoming().flatten() {
             let mut request = [0; 4096];
+            let _ = stream.set_read_timeout(Some(Duration::from_secs(10)));
             let _ = stream.read(&mut request);
             let _ = stream
                 .write_all(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            // What may still come of the request is read: a close before it would reset the connection, and the answer
+            // could be lost.
+            let _ = stream.shutdown(std::net::Shutdown::Write);
+            let _ = std::io::copy(&mut stream, &mut std::io::sink());
         }
     });
     let url = format!("http://127.0.0.1:{port}/mcp");

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+use crate::support::serve_http::wait_for;
+
 const ENDLESS: &str = "for (;;) console.log('x'.repeat(100))";
 
 /// More bytes than a pipe and the queue of the command hold.
@@ -154,6 +156,9 @@ fn ignored_signals_stay_ignored() {
             .spawn()
             .unwrap();
         let process = child.id().to_string();
+        // Before, the shell may not yet ignore the signals.
+        let name = format!("/proc/{process}/comm");
+        wait_for(|| std::fs::read_to_string(&name).is_ok_and(|name| name.trim() == "cx").then_some(()));
         std::thread::sleep(Duration::from_millis(1_500));
         for signal in ["-INT", "-HUP"] {
             Command::new("kill").args([signal, &process]).status().unwrap();

@@ -93,7 +93,7 @@ fn python_has_a_prompt_too() {
 #[test]
 fn a_script_that_does_not_end_is_stopped() {
     let home = tempfile::tempdir().unwrap();
-    let (screen, status) = typed(home.path(), &["--timeout", "1s"], &["for (;;) {}\r", "1 + 1\r", "\x04"]);
+    let (screen, status) = typed(home.path(), &["--timeout", "6s"], &["for (;;) {}\r", "1 + 1\r", "\x04"]);
     assert_eq!(status, Some(0), "{screen}");
     assert!(screen.contains("TIMEOUT") && screen.contains("--timeout"), "{screen}");
     assert!(screen.contains("\n2\n"), "{screen}");

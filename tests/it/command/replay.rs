@@ -288,7 +288,7 @@ fn v_775_a_replay_says_that_its_output_was_not_read() {
     record(directory, "long.ts", "return 'x'.repeat(1_000_000)");
     for form in [&[] as &[&str], &["--json"]] {
         let (_reader, writer) = std::io::pipe().unwrap();
-        let arguments = [&["replay", "run.jsonl", "--timeout", "3s"][..], form].concat();
+        let arguments = [&["replay", "run.jsonl", "--timeout", "8s"][..], form].concat();
         let output = command(directory, &arguments).stdout(writer).output().unwrap();
         assert_eq!(output.status.code(), Some(3), "{output:?}");
         let said = text(&output.stderr);

@@ -195,7 +195,7 @@ fn at_a_terminal_until_q_or_a_signal() {
         let output = at_a_terminal(client.directory(), answer, line).output().unwrap();
         String::from_utf8_lossy(&output.stdout).replace('\r', "")
     };
-    for (answer, line) in [("q", "cx top"), ("", "timeout --foreground -s TERM 8 cx top")] {
+    for (answer, line) in [("q", "cx top"), ("", "timeout --foreground -s TERM 20 cx top")] {
         let screen = screen(answer, line);
         // The alternate screen, a frame, and the terminal restored.
         assert!(screen.contains("\x1b[?1049h") && screen.contains("\x1b[?1049l"), "{screen:?}");

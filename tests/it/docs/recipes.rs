@@ -220,7 +220,7 @@ async fn retry() {
     let place = Place::new();
     let mut time =
         McpServer::stdio("time", python_program("mcp-server-time")).args(["--local-timezone", "UTC"]);
-    time.rate_limit = Some(RateLimit { calls: 2.try_into().unwrap(), period: Duration::from_millis(400) });
+    time.rate_limit = Some(RateLimit { calls: 2.try_into().unwrap(), period: Duration::from_secs(3) });
     let executor = Executor::builder().cache_directory(python_cache()).mcp_server(time).build().unwrap();
     let zones = ["Asia/Tokyo", "Asia/Kolkata", "Africa/Cairo", "Europe/Oslo", "America/Lima"];
     let expected = json!({ "zones": zones, "retried": true });
@@ -415,8 +415,8 @@ async fn fallback() {
 async fn deadline() {
     let place = Place::new();
     let executor = place.executor().build().unwrap();
-    let input = json!({ "budgetMs": 50, "seconds": [0.2, 0.3, 0.4] });
-    check(&executor, &["deadline.ts"], input, json!({ "done": [0.2], "left": [0.3, 0.4] })).await;
+    let input = json!({ "budgetMs": 1_000, "seconds": [1.2, 0.3, 0.4] });
+    check(&executor, &["deadline.ts"], input, json!({ "done": [1.2], "left": [0.3, 0.4] })).await;
     let input = json!({ "budgetMs": 20_000, "seconds": [0.01, 0.02] });
     check(&executor, &["deadline.ts"], input, json!({ "done": [0.01, 0.02], "left": [] })).await;
     executor.close().await;

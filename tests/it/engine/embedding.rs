@@ -245,7 +245,7 @@ async fn a_removed_tool_stays_for_runs_in_progress() {
         .tool("clock.now", Value::Null, |_: Value| async { Ok::<_, String>("noon") })
         .build()
         .unwrap();
-    let run = executor.start("await tools.mock.sleep({ ms: 300 }); return await tools.clock.now()");
+    let run = executor.start("await tools.mock.sleep({ ms: 2_000 }); return await tools.clock.now()");
     wait_until(|| executor.run_stats().running == 1).await;
     assert!(executor.remove_tool("clock.now"));
     assert_eq!(run.await.unwrap().value_as::<String>().ok().as_deref(), Some("noon"));

@@ -10,7 +10,7 @@ use std::path::Path;
 use cx::{ExecuteResult, Limits, Output, Script};
 use serde_json::{Value, json};
 
-use crate::support::canary::{canary, survives};
+use crate::support::canary::{ENOUGH, canary, survives};
 use crate::support::run;
 
 /// The output of a script, including the end of each line.

@@ -406,9 +406,14 @@ async fn what_is_not_read_is_cancelled() {
     let source = "for await (const piece of llm.ask('x', { stream: true })) return piece";
     assert_eq!(value(&run(&executor, Script::typescript(source)).await), "word ");
     wait_until(|| provider.open() == 0).await;
-    let limits = Limits { wall_time: Duration::from_secs(2), ..Limits::default() };
-    let result = run(&executor, Script::typescript("await llm.ask('silent')").limits(limits)).await;
-    assert_eq!(result.error().unwrap().code, cx::ErrorCode::Timeout);
+    let stop = cx::CancellationToken::new();
+    let script = Script::typescript("await llm.ask('silent')").cancel_with(stop.clone());
+    let answering = async {
+        wait_until(|| provider.open() == 1).await;
+        stop.cancel();
+    };
+    let (result, ()) = tokio::join!(run(&executor, script), answering);
+    assert_eq!(result.error().unwrap().code, cx::ErrorCode::Cancelled);
     let calls = result.sampling.unwrap().calls;
     assert_eq!(calls[0].status, ModelCallStatus::InFlight);
     wait_until(|| provider.open() == 0).await;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::canary::canary;
+use crate::support::canary::{ENOUGH, canary};
 
 /// How much a run may exceed its limit for a moment, in megabytes.
 const BEYOND: u64 = 256;
@@ -12,14 +12,10 @@ const LEFT_OVER: u64 = 50;
 
 const LIMIT: u64 = 128;
 
-/// Runs a script with [`LIMIT`] for at most a minute. The process's memory stays within its bounds during and after
-/// the run.
+/// Runs a script with [`LIMIT`], and with more time than it can need, so that its outcome does not depend on the
+/// machine. The process's memory stays within its bounds during and after the run.
 fn bounded(source: &str) -> Value {
-    bounded_within(60_000, source)
-}
-
-fn bounded_within(milliseconds: u64, source: &str) -> Value {
-    let mut report = canary(source, milliseconds, LIMIT);
+    let mut report = canary(source, ENOUGH, LIMIT);
     let megabytes = |name: &str| report[name].as_u64().unwrap();
     let (before, peak, settled) =
         (megabytes("beforeMegabytes"), megabytes("peakMegabytes"), megabytes("settledMegabytes"));
@@ -28,9 +24,8 @@ fn bounded_within(milliseconds: u64, source: &str) -> Value {
     report["hostile"].take()
 }
 
-/// The run has more time than it can need, so that its code does not depend on the machine.
 fn hits_the_limit(source: &str) {
-    let outcome = bounded_within(120_000, source);
+    let outcome = bounded(source);
     assert_eq!(outcome["error"]["code"], "MEMORY_LIMIT", "{source}: {outcome:#}");
 }
 
@@ -142,7 +137,7 @@ fn v_265_the_length_of_a_buffer_is_its_own() {
 /// An earlier run never makes a later one fail, and nothing accumulates.
 #[test]
 fn v_260_memory_comes_back_under_steady_load() {
-    let report = canary("const k = []; for (;;) k.push(new Array(1e5).fill(1.5))", 60_000, LIMIT);
+    let report = canary("const k = []; for (;;) k.push(new Array(1e5).fill(1.5))", ENOUGH, LIMIT);
     let one = report["settledMegabytes"].as_u64().unwrap();
     assert!(one <= report["beforeMegabytes"].as_u64().unwrap() + LEFT_OVER, "{report:#}");
 }

@@ -41,7 +41,7 @@ async fn violated(source: &str, limits: Limits, code: ErrorCode) -> ExecuteResul
 
 #[tokio::test]
 async fn wall_time() {
-    obeyed("await mock.sleep(ms=20)\nreturn 1", within(5_000), json!(1)).await;
+    obeyed("await mock.sleep(ms=20)\nreturn 1", within(60_000), json!(1)).await;
     for source in ["while True: pass", "await mock.hang()", "import time; time.sleep(60)"] {
         let (executor, _) = executor().await;
         let stopwatch = Stopwatch::start();
@@ -129,12 +129,11 @@ except McpToolError as error: return error.code";
 
 #[tokio::test]
 async fn calls_of_a_batch_at_the_same_time() {
-    // All of them take far longer than it takes to begin them.
-    let options =
-        [("", 20, 500), (", {'max_parallel': 3}", 3, 30), (", max_parallel=1", 1, 5), (", {}", 20, 500)];
-    for (options, most, ms) in options {
+    let options = [("", 20), (", {'max_parallel': 3}", 3), (", max_parallel=1", 1), (", {}", 20)];
+    for (options, most) in options {
         let source = format!(
-            "calls = [{{'server': 'mock', 'tool': 'sleep', 'args': {{'ms': {ms}, 'i': i}}}} for i in range(20)]
+            "calls = [{{'server': 'mock', 'tool': 'sleep', 'args': {{'ms': 5, 'together': {most}, 'i': i}}}}
+    for i in range(20)]
 return [answer['result']['i'] for answer in call_tools(calls{options})]"
         );
         let (result, mock) = attack(&source, small()).await;
@@ -149,7 +148,7 @@ async fn calls_in_flight() {
     let limits = Limits { calls_in_flight: 4, tool_calls: 50, ..small() };
     let source = "
 import asyncio
-results = await asyncio.gather(*(mock.sleep(ms=5) for _ in range(200)), return_exceptions=True)
+results = await asyncio.gather(*(mock.sleep(ms=5, together=4) for _ in range(200)), return_exceptions=True)
 return sum(not isinstance(result, Exception) for result in results)";
     let (result, mock) = attack(source, limits).await;
     assert_eq!(result.value(), Some(&json!(50)), "{}", result.to_json());

@@ -148,7 +148,7 @@ async fn px_138_cancelled_in_a_call_then_a_hundred_runs() {
         "await mock.hang()",
         "call_tool('mock', 'hang')",
         "import asyncio\nawait asyncio.gather(*(mock.hang() for _ in range(20)))",
-        "import time; call = mock.sleep(ms=50); time.sleep(5)",
+        "import time; call = mock.sleep(ms=50); time.sleep(60)",
         "await mock.sleep(ms=40)\nawait mock.hang()",
         "try: await mock.hang()\nfinally: await mock.echo()",
     ] {
@@ -240,7 +240,8 @@ async fn memory_of_all_runs_together() {
     let (builder, mock) = builder();
     let executor = builder.total_memory_bytes(160 << 20).max_concurrent_runs(8).build().unwrap();
     executor.warm(Language::Python).await.unwrap();
-    let run = || executor.run(Script::python("await mock.sleep(ms=300)\nreturn 1").limits(small()));
+    let run =
+        || executor.run(Script::python("await mock.sleep(ms=300, together=2)\nreturn 1").limits(small()));
     let results = futures::future::join_all((0..6).map(|_| run())).await;
     for result in results {
         assert_eq!(result.unwrap().value(), Some(&json!(1)));

@@ -16,7 +16,7 @@ use crate::support::serve::Start;
 use crate::support::serve_http::Server;
 
 /// Fails a test that would hang. The clients stop waiting earlier.
-const WATCHDOG: Duration = Duration::from_secs(150);
+const WATCHDOG: Duration = Duration::from_secs(240);
 
 /// How the user is asked whether `well.count` may be called.
 #[derive(Clone, Copy)]

@@ -204,13 +204,18 @@ fn cancellation_and_progress_pass_through() {
     let mut client = start.spawn().shaken();
     tools(&mut client);
     let parameters = json!({
-        "name": "well__progress", "arguments": { "steps": 4, "ms": 150 }, "_meta": { "progressToken": "p" },
+        "name": "well__progress", "arguments": { "steps": 4, "ms": 500 }, "_meta": { "progressToken": "p" },
     });
     let answer = client.request("tools/call", parameters);
     assert_eq!(text_of(&answer), "done");
     let notes = client.take_seen();
+    // On a busy machine it may also be said that the tool still runs.
+    let is_beat = |note: &&Value| {
+        note["params"]["message"].as_str().is_some_and(|said| said.starts_with("running for "))
+    };
     let seen: Vec<(f64, f64)> = notes
         .iter()
+        .filter(|note| !is_beat(note))
         .map(|note| {
             assert_eq!(note["params"]["progressToken"], "p", "{note}");
             (note["params"]["progress"].as_f64().unwrap(), note["params"]["total"].as_f64().unwrap())

@@ -187,7 +187,7 @@ fn calls_that_wait_for_their_server_are_on_the_page() {
     };
     let before = waits(&get(address, "/metrics"));
     // Of three calls at once the first does not wait.
-    client.run("await Promise.all([1, 2, 3].map(() => tools.narrow.slow({ ms: 200 }))); return 1");
+    client.run("await Promise.all([1, 2, 3].map(() => tools.narrow.slow({ ms: 2000 }))); return 1");
     let page = get(address, "/metrics");
     assert_eq!(waits(&page), before + 2, "{page}");
     // The buckets reach the wait that the alert rules warn of.

@@ -69,7 +69,7 @@ fn calls_and_limits_are_decided_on_both_machines() {
     assert_eq!(front.run(&["-e", "return 1"])["value"], 1);
     worker.signal("TERM");
     assert!(worker.wait(LONG).success(), "{}", worker.said());
-    let worker = server.worker_with(1, &["--cpu-time", "1s", "--timeout", "3s"]);
+    let worker = server.worker_with(1, &["--cpu-time", "2s", "--timeout", "30s"]);
     let ended = front.run(&[
         "--timeout",
         "60s",
@@ -354,7 +354,7 @@ fn workers_that_are_killed_lose_and_repeat_nothing() {
     let executor = Executor::builder()
         .languages([Language::TypeScript])
         .isolation(Isolation::Nats(nats))
-        .limits(Limits { wall_time: Duration::from_secs(90), ..Limits::default() })
+        .limits(Limits { wall_time: Duration::from_secs(240), ..Limits::default() })
         .tool("native.note", json!({ "type": "object" }), move |arguments: Value| {
             let calls = Arc::clone(&counted);
             async move {

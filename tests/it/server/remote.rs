@@ -122,7 +122,7 @@ fn calls_are_decided_here() {
 
 #[test]
 fn a_run_ends_at_the_limits_of_both() {
-    let (server, here) = (lender(&["--timeout", "2s", "--cpu-time", "1s"]), Here::new("well"));
+    let (server, here) = (lender(&["--timeout", "20s", "--cpu-time", "5s"]), Here::new("well"));
     for (arguments, code) in [
         (["--timeout", "500ms", "-e", "for (;;);"], "TIMEOUT"),
         (

@@ -173,7 +173,7 @@ fn a_flood_of_lines_is_bounded() {
 fn a_run_in_the_background_is_read_later() {
     let server = Server::plain();
     let mut body = typescript(
-        "console.log('begun'); await new Promise((done) => setTimeout(done, 5_000)); \
+        "console.log('begun'); await new Promise((done) => setTimeout(done, 12_000)); \
          console.log('x'.repeat(30_000)); return 'end'",
     );
     body["background"] = true.into();
@@ -188,7 +188,7 @@ fn a_run_in_the_background_is_read_later() {
         (now.get("output").is_some() || now.get("success").is_some()).then_some(now)
     });
     assert_eq!((&now["running"], &now["output"]), (&json!(true), &json!("begun")), "{now}");
-    let end = server.get(&format!("{path}?waitMs=20000"), &[]).message();
+    let end = server.get(&format!("{path}?waitMs=60000"), &[]).message();
     assert_eq!((&end["value"], &end["success"]), (&json!("end"), &json!(true)), "{end}");
     assert!(end["outputOmitted"].as_u64().unwrap() > 0, "{end}");
     assert_eq!(server.get(&path, &[]).message(), end, "it can be read again");

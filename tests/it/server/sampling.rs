@@ -225,7 +225,7 @@ fn the_users_file_says_what_may_be_asked_and_what_is_hidden() {
     ] {
         let llm = json!({
             "enabled": true, "allowedModels": ["small"], "allowedSystemPrompts": ["be brief"],
-            "contentFilter": filter, "callTimeoutMs": 3_000,
+            "contentFilter": filter, "callTimeoutMs": 6_000,
         });
         let mut client = configured(&provider, llm).spawn().shaken();
         let ended = client.run(code);

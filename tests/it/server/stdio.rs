@@ -149,6 +149,8 @@ fn long_scripts_as_tasks_for_clients_that_know_them() {
     let meta = meta(json!({ "io.modelcontextprotocol/clientCapabilities": capabilities }));
     let call =
         |code: &str| json!({ "name": "executeTypescript", "arguments": { "code": code }, "_meta": meta });
+    // The first script of a server takes longer than others, and one of two seconds becomes a task.
+    client.run("return 0");
     let short = client.request("tools/call", call("return 1"));
     assert_eq!(short["result"]["structuredContent"]["value"], 1);
     let long =
@@ -243,7 +245,7 @@ fn health_reports_changes() {
     // Fast calls, a slow one, and one more tool.
     client.run(
         "for (let i = 0; i < 9; i++) await tools.grows.echo({});
-         await tools.grows.slow({ ms: 300 });
+         await tools.grows.slow({ ms: 3000 });
          await tools.grows.add_tool({})",
     );
     let tools = before["servers"]["grows"]["tools"].as_u64().unwrap();
@@ -251,7 +253,7 @@ fn health_reports_changes() {
     let after = client.wait_for_health(|health| health["servers"]["grows"]["tools"] == tools + 1);
     let grows = &after["servers"]["grows"];
     let times = [&grows["p50Ms"], &grows["p95Ms"]].map(|time| time.as_f64().unwrap());
-    assert!(times[0] < 300.0 && times[1] >= 300.0, "{grows}");
+    assert!(times[0] < 3_000.0 && times[1] >= 3_000.0, "{grows}");
     // A server that has ended is not connected, and is not called after five failures.
     client.run("try { await tools.dies.target({}) } catch {}");
     let gone = client.wait_for_health(|health| health["servers"]["dies"]["state"] == "failed");
@@ -267,7 +269,7 @@ fn health_reports_changes() {
     assert_eq!(open["healthy"], true);
     assert!(open["timestamp"].as_str() > before["timestamp"].as_str());
     let older = client.wait_for_health(|health| health["uptime"].as_u64() > before["uptime"].as_u64());
-    assert!(older["uptime"].as_u64().unwrap() < 120, "in seconds: {older:#}");
+    assert!(older["uptime"].as_u64().unwrap() < 600, "in seconds: {older:#}");
     let used = "const all = []; for (let i = 0; i < 50; i++) all.push(new Uint8Array(1_000_000).fill(1)); \
                 await new Promise((done) => setTimeout(done, 20000))";
     client.begin_call("executeTypescript", json!({ "code": used }));
@@ -329,14 +331,17 @@ fn nothing_is_left_between_runs() {
 /// when its task has ended.
 #[test]
 fn v_701_no_more_than_64_runs_of_a_client_are_tasks() {
-    let mut client = Start::new().arguments(&["--max-runs", "100"]).spawn();
+    // None waits for the memory of others, however little this machine has.
+    let mut client = Start::new().arguments(&["--max-runs", "100", "--total-memory", "64GiB"]).spawn();
     let capabilities = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
     let meta = meta(json!({ "io.modelcontextprotocol/clientCapabilities": capabilities }));
     let run = |milliseconds: u32| {
         let code = format!("await new Promise((done) => setTimeout(done, {milliseconds})); return 1");
-        json!({ "name": "executeTypescript", "arguments": { "code": code }, "_meta": meta })
+        let arguments = json!({ "code": code, "timeoutMs": 100_000 });
+        json!({ "name": "executeTypescript", "arguments": arguments, "_meta": meta })
     };
-    let calls: Vec<Value> = (0..70).map(|_| client.begin("tools/call", run(12_000))).collect();
+    // All are to begin, and to become tasks, before the first one ends.
+    let calls: Vec<Value> = (0..70).map(|_| client.begin("tools/call", run(20_000))).collect();
     let answers: Vec<Value> = calls.iter().map(|id| client.answer(id)["result"].clone()).collect();
     let tasks: Vec<&Value> = answers.iter().filter(|answer| answer["resultType"] == "task").collect();
     assert_eq!(tasks.len(), 64);

@@ -65,7 +65,7 @@ fn a_run_that_goes_on_is_followed() {
             while (!(await state.get(key))) await new Promise((done) => setTimeout(done, 20));
         };
         console.log('one'); await until('go'); console.log('two'); await until('end'); return 42";
-    let first = client.call("executeTypescript", json!({ "code": code, "yieldAfterMs": 3_000 }));
+    let first = client.call("executeTypescript", json!({ "code": code, "yieldAfterMs": 6_000 }));
     let id = first["structuredContent"]["runId"].as_str().unwrap().to_owned();
     let (output, value) = (format!("cx://runs/{id}/output"), format!("cx://runs/{id}/value"));
     for uri in [&output, &value] {

@@ -92,7 +92,7 @@ fn v_512_a_revoked_token_is_refused_and_what_it_has_begun_ends() {
         });
         let waiting = scope.spawn(|| bob.send("GET", &format!("{run}?waitMs=60000"), &[], "").message());
         let of_alice = scope.spawn(|| {
-            let finishes = "await new Promise((resolve) => setTimeout(resolve, 8_000)); return 'alice'";
+            let finishes = "await new Promise((resolve) => setTimeout(resolve, 20_000)); return 'alice'";
             alice.value(finishes)
         });
         server.wait_for_health(|health| health["connectionPool"]["active"] == 5);

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use cx::{Executor, Script};
 use serde_json::{Value, json};
 
-use crate::support::serve::{Client, Start};
+use crate::support::serve::{Client, Start, WATCHDOG};
 use crate::support::{WEDGE, chaos, own_name};
 
 /// How many calls are in flight at the same time.
@@ -218,7 +218,9 @@ import asyncio
 all = await asyncio.gather(*(tools.well.echo(n=inputs + more) for more in range(3)))
 sum(each['n'] for each in all)";
 
-const DISCOVERY: &str = "return (await discoverMCPTools({ search: ['echo'], server: 'well' }))[0].name";
+/// The call is there because discovery leaves out servers that have not connected soon.
+const DISCOVERY: &str = "await tools.well.echo({ n: 0 });
+    return (await discoverMCPTools({ search: ['echo'], server: 'well' }))[0].name";
 
 const FLOOD: &str = "for (let i = 0; i < 5_000; i++) console.log('line', i); return input";
 

@@ -137,6 +137,11 @@ impl Mock {
                 r#"{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}"#,
             )]),
             "sleep" => {
+                // Not before this many calls have run at once.
+                let together = usize::try_from(number("together")).unwrap_or(usize::MAX);
+                while self.most_running.load(Ordering::SeqCst) < together {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
                 // Not before this many other calls run.
                 let others = usize::try_from(number("beside")).unwrap_or(usize::MAX);
                 while self.running.load(Ordering::SeqCst) <= others {

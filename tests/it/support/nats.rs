@@ -301,6 +301,8 @@ pub(crate) fn end(mut child: Child, most: Duration) -> Value {
 pub(crate) struct Outsider {
     writer: TcpStream,
     reader: BufReader<TcpStream>,
+    /// The beginning of a line whose rest has not come yet.
+    begun: String,
     subscriptions: u32,
 }
 
@@ -311,7 +313,7 @@ impl Outsider {
         let reader = BufReader::new(writer.try_clone()?);
         // Its own messages do not come back to it.
         writer.write_all(b"CONNECT {\"verbose\":false,\"echo\":false}\r\n")?;
-        Ok(Self { writer, reader, subscriptions: 0 })
+        Ok(Self { writer, reader, begun: String::new(), subscriptions: 0 })
     }
 
     /// Subscribes to a subject, and waits until the server knows it. No messages may have been subscribed to before.
@@ -341,10 +343,10 @@ impl Outsider {
     /// The subject and payload of the next message; `None` if none comes for a while.
     pub(crate) fn next(&mut self) -> Option<(String, Vec<u8>)> {
         loop {
-            let mut line = String::new();
-            if self.reader.read_line(&mut line).ok()? == 0 {
+            if self.reader.read_line(&mut self.begun).ok()? == 0 {
                 return None;
             }
+            let line = std::mem::take(&mut self.begun);
             let words: Vec<&str> = line.split_whitespace().collect();
             match words.first() {
                 Some(&"PING") => self.writer.write_all(b"PONG\r\n").unwrap(),

@@ -38,9 +38,15 @@ pub(crate) async fn executor() -> (Executor, Mock) {
     (executor, mock)
 }
 
-/// The default limits with little memory, so that a script fills it quickly.
+/// The default limits with little memory, so that a script fills it quickly, and with more time than it can need on a
+/// busy machine.
 pub(crate) fn small() -> Limits {
-    Limits { wall_time: Duration::from_secs(20), memory_bytes: 64 << 20, ..Limits::default() }
+    Limits {
+        wall_time: Duration::from_secs(120),
+        cpu_time: Duration::from_secs(60),
+        memory_bytes: 64 << 20,
+        ..Limits::default()
+    }
 }
 
 /// As [`small`], with a deadline.

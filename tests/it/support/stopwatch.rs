@@ -9,8 +9,8 @@ use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 /// How much later than at its limit a reply may come. The promise is half a second; the rest is for a machine that runs
-/// other tests at the same time.
-pub(crate) const LATE: Duration = Duration::from_secs(3);
+/// other tests at the same time. Without its limit what is measured goes on for far longer.
+pub(crate) const LATE: Duration = Duration::from_secs(10);
 
 /// How long the control thread sleeps each time.
 const NAP: Duration = Duration::from_millis(10);

@@ -89,11 +89,11 @@ async fn direct_calls_obey_the_rules_of_scripts() {
 async fn limits_and_ends() {
     let mock = Mock::default();
     let executor = builder(&mock).build().unwrap();
-    let limits = Limits { result_bytes: 1_000, wall_time: Duration::from_secs(2), ..Limits::default() };
-    let limited = |tool: &str, arguments: Value| call(tool, arguments).options(|run| run.limits(limits));
-    let big = limited("big", json!({ "bytes": 2_000 }));
+    let small = Limits { result_bytes: 1_000, ..Limits::default() };
+    let short = Limits { wall_time: Duration::from_secs(2), ..Limits::default() };
+    let big = call("big", json!({ "bytes": 2_000 })).options(|run| run.limits(small));
     assert_eq!(code(result(&executor, big).await), ToolErrorCode::ResultTooLarge);
-    let late = executor.call(limited("hang", json!({}))).await.unwrap();
+    let late = executor.call(call("hang", json!({})).options(|run| run.limits(short))).await.unwrap();
     assert_eq!(late.result.unwrap_err().code, ToolErrorCode::ToolTimeout);
     wait_until(|| mock.cancelled.load(Ordering::SeqCst) == 1).await;
     let cancel = CancellationToken::new();
@@ -224,7 +224,7 @@ async fn v_595_queries_of_a_script_are_bounded_together() {
         const search = () => searchTools(long).catch((error) => codes.add(error.code));
         await Promise.race(Array.from({ length: 1_000 }, search));
         return [...codes]";
-    let limits = Limits { wall_time: Duration::from_secs(20), ..Limits::default() };
+    let limits = Limits { wall_time: Duration::from_secs(120), ..Limits::default() };
     let found = executor.run(cx::Script::typescript(source).limits(limits)).await.unwrap();
     assert_eq!(found.value_json().map(Json::text), Some("[\"QUEUE_FULL\"]"), "{:?}", found.outcome);
 }

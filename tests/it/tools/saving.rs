@@ -86,11 +86,12 @@ async fn a_script_is_saved_only_with_an_approval_that_shows_the_code() {
 async fn a_script_in_a_script_asks_its_caller_s_person_and_stops_both_clocks() {
     let saved = Saved::new(&[("saver.ts", "return await scripts.save({ name: 'other', code: 'return 1' })")]);
     let slow = |_request: ApprovalRequest| async {
-        tokio::time::sleep(Duration::from_secs(4)).await;
+        tokio::time::sleep(Duration::from_secs(11)).await;
         Approval::Approve
     };
     let executor = saved.builder().approver(slow).build().unwrap();
-    let limits = Limits { wall_time: Duration::from_secs(3), ..Limits::default() };
+    // Enough for what both scripts do beside waiting, also on a busy machine.
+    let limits = Limits { wall_time: Duration::from_secs(10), ..Limits::default() };
     let result =
         executor.run(Script::typescript("return await scripts.saver()").limits(limits)).await.unwrap();
     assert!(result.error().is_none(), "{}", result.to_json());

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use cx::{ErrorCode, Limits, Script};
 use serde_json::{Value, json};
 
-use crate::support::chaos::{CALL_TIME, Stage, measured, measured_for, runs};
+use crate::support::chaos::{CALL_TIME, Stage, impatient, measured, measured_for, runs};
 use crate::support::serve::WATCHDOG;
 use crate::support::stopwatch::{LATE, Stopwatch};
 
@@ -61,7 +61,8 @@ async fn tl_159_a_call_has_no_more_time_than_its_run() {
     stage
         .beside(async {
             stage.call("tools.faulty.echo({})").await;
-            let limits = Limits { wall_time: Duration::from_secs(3), ..Limits::default() };
+            // Long enough for the call to reach the server.
+            let limits = Limits { wall_time: Duration::from_secs(6), ..Limits::default() };
             let stopwatch = Stopwatch::start();
             let script = Script::typescript("await tools.faulty.target({})").limits(limits);
             let result = stage.executor.run(script).await.unwrap();
@@ -76,7 +77,7 @@ async fn tl_159_a_call_has_no_more_time_than_its_run() {
 
 #[tokio::test]
 async fn up_208_a_call_that_hangs_is_cancelled_and_the_connection_stays() {
-    let stage = Stage::stdio(&["hang-call"]);
+    let stage = Stage::stdio_with(&["hang-call"], impatient);
     stage
         .beside(async {
             let called = stage.target().await;
@@ -91,11 +92,11 @@ async fn up_208_a_call_that_hangs_is_cancelled_and_the_connection_stays() {
 
 #[tokio::test]
 async fn up_209_a_crash_fails_all_calls_at_once_and_the_next_starts_the_server_again() {
-    let stage = Stage::stdio_with(&["dies-in-call"], |server| server.call_timeout(Duration::from_secs(20)));
+    let stage = Stage::stdio(&["dies-in-call"]);
     stage
         .beside(async {
             stage.call("tools.faulty.echo({})").await;
-            let source = "const calls = [1, 2, 3].map(() => tools.faulty.slow({ ms: 15_000 }));
+            let source = "const calls = [1, 2, 3].map(() => tools.faulty.slow({ ms: 50_000 }));
                           await tools.faulty.echo({});
                           calls.push(tools.faulty.target({}));
                           const results = await Promise.allSettled(calls);
@@ -184,7 +185,7 @@ async fn up_214_answers_without_a_request_are_ignored() {
     let stage = Stage::stdio(&["wrong-id"]);
     stage.beside(stage.target()).await.returned("well");
     stage.close().await;
-    let stage = Stage::stdio(&["wrong-id", "only"]);
+    let stage = Stage::stdio_with(&["wrong-id", "only"], impatient);
     stage.beside(stage.target()).await.failed("TOOL_TIMEOUT", &[]);
     stage.close().await;
 }
@@ -213,9 +214,8 @@ async fn up_214_ids_in_quotes_and_second_answers() {
 
 #[tokio::test]
 async fn up_214_an_answer_after_the_timeout_reaches_no_caller() {
-    let stage = Stage::stdio_with(&["late-response", "3000"], |server| {
-        server.call_timeout(Duration::from_millis(1_500))
-    });
+    let late = CALL_TIME + Duration::from_millis(1_500);
+    let stage = Stage::stdio_with(&["late-response", &late.as_millis().to_string()], impatient);
     stage
         .beside(async {
             stage.target().await.failed("TOOL_TIMEOUT", &[]);
@@ -231,7 +231,7 @@ async fn up_214_an_answer_after_the_timeout_reaches_no_caller() {
 
 #[tokio::test]
 async fn up_215_large_results_are_refused_and_the_next_is_read() {
-    let stage = Stage::stdio_with(&["oversize-line"], |server| server.call_timeout(Duration::from_secs(20)));
+    let stage = Stage::stdio(&["oversize-line"]);
     stage
         .beside(async {
             for megabytes in [17, 40] {
@@ -251,7 +251,7 @@ async fn up_215_large_results_are_refused_and_the_next_is_read() {
 
 #[tokio::test]
 async fn up_215_a_line_without_an_end_ends_the_connection() {
-    let stage = Stage::stdio_with(&["endless-line"], |server| server.call_timeout(Duration::from_secs(25)));
+    let stage = Stage::stdio(&["endless-line"]);
     stage
         .beside(async {
             let called = stage.target().await;
@@ -290,14 +290,14 @@ async fn up_216_a_flood_on_stderr_blocks_no_call() {
 
 #[test]
 fn up_216_a_gigabyte_on_stderr_takes_little_memory() {
-    let measured = measured_for(&["stderr-flood"], "tools.faulty.slow({ ms: 1500 })", 15_000);
+    let measured = measured_for(&["stderr-flood"], "tools.faulty.slow({ ms: 1500 })", 40_000);
     assert!(measured.peak_megabytes < MAX_MEGABYTES && measured.seen == "well", "{measured:?}");
 }
 
 #[tokio::test]
 async fn up_217_floods_of_requests_and_notifications_harm_no_other_server() {
     for mode in ["flood-notifications", "flood-pings", "flood-sampling-requests", "flood-list-changed"] {
-        let stage = Stage::stdio_with(&[mode], |server| server.call_timeout(Duration::from_secs(20)));
+        let stage = Stage::stdio(&[mode]);
         stage
             .beside(async {
                 stage.call("tools.faulty.echo({})").await;
@@ -328,7 +328,7 @@ fn up_217_floods_take_little_memory() {
 
 #[tokio::test]
 async fn up_218_a_server_that_does_not_read_stops_only_itself() {
-    let stage = Stage::stdio(&["ignores-stdin"]);
+    let stage = Stage::stdio_with(&["ignores-stdin"], impatient);
     stage
         .beside(async {
             let source = "const text = 'x'.repeat(500_000);
@@ -371,7 +371,7 @@ async fn up_219_descendants_end_with_their_server() {
 #[tokio::test]
 async fn up_219_dropping_the_executor_leaves_nothing_either() {
     for mode in ["grandchild", "ignores-sigterm", "ignores-stdin"] {
-        let stage = Stage::stdio(&[mode]);
+        let stage = Stage::stdio_with(&[mode], impatient);
         stage.beside(stage.call("tools.faulty.echo({})")).await;
         let processes = [stage.processes("started"), stage.processes("grandchild")].concat();
         assert!(!processes.is_empty());

@@ -13,17 +13,21 @@ use crate::support::stopwatch::Stopwatch;
 /// Five failures open the circuit; then nothing reaches the server, and the error says for how long.
 #[tokio::test]
 async fn up_226_a_server_that_keeps_failing_is_not_called() {
-    let stage = Stage::stdio_with(&["hang-call"], |server| server.call_timeout(Duration::from_secs(1)));
+    // Also the call that succeeds has this time.
+    let stage = Stage::stdio_with(&["hang-call"], |server| server.call_timeout(Duration::from_secs(5)));
+    let time_out = async |calls: usize| {
+        let source = format!(
+            "const targets = Array.from({{ length: {calls} }}, () => tools.faulty.target({{}}));
+             return (await Promise.allSettled(targets)).map(({{ reason }}) => reason?.code)"
+        );
+        assert_eq!(stage.value(&*source).await, json!(vec!["TOOL_TIMEOUT"; calls]));
+    };
     stage
         .beside(async {
             // A success in between resets the count.
-            for _ in 0..4 {
-                stage.target().await.failed("TOOL_TIMEOUT", &[]);
-            }
+            time_out(4).await;
             stage.call("tools.faulty.echo({ n: 1 })").await.returned(json!({ "n": 1 }));
-            for _ in 0..5 {
-                stage.target().await.failed("TOOL_TIMEOUT", &[]);
-            }
+            time_out(5).await;
             let called = stage.call("tools.faulty.echo({})").await;
             called.failed("CIRCUIT_OPEN", &["faulty"]);
             assert!(called.retry_after_ms.is_some_and(|ms| ms > 0 && ms <= 30_000), "{called:?}");
@@ -105,7 +109,7 @@ async fn up_227_a_slow_server_has_a_queue_of_its_own() {
     stage
         .beside(async {
             stage.call("tools.faulty.echo({})").await;
-            let source = "const calls = Array.from({ length: 20 }, () => tools.faulty.slow({ ms: 1000 }));
+            let source = "const calls = Array.from({ length: 20 }, () => tools.faulty.slow({ ms: 4000 }));
                           const results = await Promise.allSettled(calls);
                           return results.map(({ value, reason }) => value ?? [reason.code, reason.retryAfterMs > 0])";
             let seen = stage.value(source).await;
@@ -129,7 +133,7 @@ async fn up_227_no_call_waits_in_the_queue_for_ever() {
     stage
         .beside(async {
             stage.call("tools.faulty.echo({})").await;
-            let long = stage.call("tools.faulty.slow({ ms: 4000 })");
+            let long = stage.call("tools.faulty.slow({ ms: 8000 })");
             let short = async {
                 // The order of calls within one script is not that of their arrival.
                 crate::support::wait_until(|| stage.noted("executed slow") == 1).await;
@@ -172,12 +176,14 @@ async fn an_idle_server_is_stopped_and_started_again() {
     stage
         .beside(async {
             stage.target().await.returned("well");
-            let process = stage.processes("started").remove(0);
+            let process = stage.processes("started").pop().unwrap();
             crate::support::wait_until(|| !runs(&process)).await;
             stage.target().await.returned("well");
+            assert_ne!(stage.processes("started").pop().unwrap(), process);
         })
         .await;
-    assert_eq!((stage.noted("started"), stage.noted("executed target")), (2, 2));
+    // On a busy machine it may be idle for too long between its list and the call, and is started once more.
+    assert_eq!(stage.noted("executed target"), 2);
     stage.close().await;
 }
 
@@ -232,7 +238,7 @@ fn up_228_no_descriptors_are_left() {
             env!("CARGO_BIN_EXE_cx"),
             "run",
             "--timeout",
-            "20s",
+            "120s",
         ])
         .arg("--mcp-config")
         .arg(&config)

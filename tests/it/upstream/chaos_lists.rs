@@ -8,7 +8,7 @@ use cx::McpServer;
 
 use crate::support::chaos::{Stage, builder, measured, stdio};
 use crate::support::serve::WATCHDOG;
-use crate::support::stopwatch::{LATE, Stopwatch};
+use crate::support::stopwatch::Stopwatch;
 
 /// The names of all tools that scripts see, as `server.tool`.
 const NAMES: &str = "return (await discoverMCPTools({})).map((tool) => tool.name)";
@@ -56,8 +56,14 @@ async fn v_329_a_long_cursor_ends_the_list() {
         // A cursor of 8 KB is followed, one byte more is not.
         for (bytes, pages) in [("8193", 1), ("8192", 100)] {
             let stage = Stage::stdio(&["long-cursor", bytes]);
+            let note = if method == "tools/list" {
+                // Discovery waits for two seconds, which a busy machine may need for the list; a call waits longer.
+                stage.target().await.returned("well");
+                "list"
+            } else {
+                method
+            };
             let listed = stage.value(list).await;
-            let note = if method == "tools/list" { "list" } else { method };
             assert_eq!(stage.noted(note), pages, "{method}: {bytes}");
             if method == "tools/list" {
                 assert!(count(&listed, "faulty") >= 8, "{listed}");
@@ -118,9 +124,7 @@ async fn v_330_invalid_lists() {
 #[tokio::test]
 async fn di_162_oversized_definitions() {
     for variant in ["description", "tools", "deep", "enum"] {
-        let stage = Stage::stdio_with(&["giant-schema", variant], |server| {
-            server.connect_timeout(Duration::from_secs(5)).call_timeout(Duration::from_secs(5))
-        });
+        let stage = Stage::stdio(&["giant-schema", variant]);
         stage
             .beside(async {
                 // Its tools may be cut, left out or refused; the others are all there.
@@ -331,11 +335,9 @@ async fn di_168_one_server_that_hangs_hides_no_other() {
         // On a busy machine they may not be started in that time. Then others try.
         assert!(are_all_there || began.elapsed() < WATCHDOG, "{mode}: {names}");
         assert_eq!(count(names, "faulty"), 0);
-        // The servers are started at the same time, and discovery waits for two seconds.
-        stopwatch.promise(
-            Duration::from_secs(2) + 2 * LATE,
-            format_args!("a list without a server in mode {mode}"),
-        );
+        // The servers are started at the same time, and discovery waits for two seconds; a list that never comes is
+        // given up after ten.
+        stopwatch.promise(Duration::from_secs(8), format_args!("a list without a server in mode {mode}"));
         assert!(result.to_json().to_string().contains("`faulty`"), "it is named: {}", result.to_json());
         executor.close().await;
         if are_all_there {
@@ -459,7 +461,7 @@ async fn v_393_a_search_among_forty_dead_servers_adds_one_line() {
     let source = "return (await searchTools('echo arguments')).map((tool) => tool.name)";
     // A search waits at most 2 s for a server. On a busy machine some servers have neither answered nor ended by then,
     // and later searches do not wait for them again: the line has each one's outcome once it is known.
-    let until = Instant::now() + Duration::from_secs(60);
+    let until = Instant::now() + WATCHDOG;
     let output = loop {
         let result = executor.run_ts(source).await.unwrap();
         let names = result.value().unwrap().to_string();

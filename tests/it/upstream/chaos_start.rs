@@ -102,9 +102,9 @@ async fn up_207_a_server_that_does_not_answer_its_handshake() {
 
 #[tokio::test]
 async fn up_207_a_server_that_starts_slowly_but_in_time() {
-    let stage = Stage::stdio_with(&["slow-start", "1500"], |server| {
+    let stage = Stage::stdio_with(&["slow-start", "6000"], |server| {
         // The time of a call begins when the call is sent.
-        server.connect_timeout(Duration::from_secs(20)).call_timeout(Duration::from_secs(1))
+        server.connect_timeout(Duration::from_secs(60)).call_timeout(Duration::from_secs(5))
     });
     stage.beside(stage.target()).await.returned("well");
     stage.close().await;
@@ -169,10 +169,11 @@ fn kill(process: &str) {
 #[tokio::test]
 async fn both_kinds_of_protocol_revisions_work() {
     for mode in ["legacy-only", "modern-only", "discover-ignored"] {
-        let stage = Stage::stdio_with(&[mode], |server| server.connect_timeout(Duration::from_secs(5)));
+        let time = Duration::from_secs(20);
+        let stage = Stage::stdio_with(&[mode], |server| server.connect_timeout(time));
         stage
             .beside(async {
-                stage.target().await.returned("well").within(Duration::from_secs(6));
+                stage.target().await.returned("well").within(time + LATE);
                 stage.call("tools.faulty.count({})").await.returned(serde_json::json!({ "count": 1 }));
             })
             .await;

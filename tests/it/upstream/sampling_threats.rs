@@ -3,8 +3,6 @@
 //! cx offers servers no model, and here no user can be asked and there are no roots: each request is refused.
 //! `elicitation.rs` has the tests with a user who can be asked.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use crate::support::chaos::Stage;
@@ -42,9 +40,7 @@ async fn sa_172_and_176_unsolicited_requests_are_refused() {
 /// number.
 #[tokio::test]
 async fn sa_172_a_thousand_requests_are_refused() {
-    let stage = Stage::stdio_with(&["flood-sampling-requests"], |server| {
-        server.call_timeout(Duration::from_secs(20))
-    });
+    let stage = Stage::stdio(&["flood-sampling-requests"]);
     let called = stage.beside(stage.call("tools.faulty.target({ count: 1_000 })")).await;
     called.returned("well");
     crate::support::wait_until(|| answers(&stage).len() >= 1_000).await;

@@ -69,6 +69,7 @@ impl Issuer {
             .route("/register", post(register))
             .route("/token", post(token))
             .route("/mcp", post(mcp))
+            .route("/refreshes", get(refreshes))
             .with_state(Arc::clone(&issuer));
         tokio::spawn(axum::serve(listener, router).into_future());
         issuer
@@ -99,6 +100,11 @@ async fn metadata(State(issuer): Shared) -> Response {
             "code_challenge_methods_supported": ["S256"],
         }),
     )
+}
+
+/// How many renewals have begun.
+async fn refreshes(State(issuer): Shared) -> Response {
+    answer(StatusCode::OK, &json!(issuer.state.lock().refreshes))
 }
 
 async fn register() -> Response {
@@ -265,10 +271,14 @@ async fn v_375_a_process_that_ends_stores_the_tokens_it_asked_for() {
     for round in 1..=3 {
         issuer.state.lock().accepted.clear();
         let renewing = format!(
-            "tools.remote.ping({{}}).catch(() => {{}}); await new Promise((done) => setTimeout(done, {}))",
-            renewal_time.as_millis() / 2
+            "tools.remote.ping({{}}).catch(() => {{}});
+             while (await (await fetch('{}/refreshes')).json() < {round}) {{
+                 await new Promise((done) => setTimeout(done, 20));
+             }}",
+            issuer.base
         );
-        let mut command = home.cx(&["run", "-e", &renewing]);
+        let host = issuer.base.strip_prefix("http://").unwrap();
+        let mut command = home.cx(&["run", "--allow-net", host, "-e", &renewing]);
         let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         // The process is gone, and has used a refresh token.

@@ -14,7 +14,7 @@ use cx::{
 };
 use serde_json::{Value, json};
 
-use crate::support::chaos::{CALL_TIME, Stage};
+use crate::support::chaos::{Stage, impatient};
 use crate::support::wait_until;
 
 /// Every transport, with revision 2025-11-25.
@@ -48,12 +48,22 @@ fn accept() -> ElicitationAnswer {
     ElicitationAnswer::Accept(serde_json::Map::new())
 }
 
+/// What a script and its calls do within this time beside waiting for a user, also on a busy machine.
+const ENOUGH: Duration = Duration::from_secs(10);
+
+/// A stage whose calls have that time, with a server that has started.
+async fn stage_for_late_answers(way: &[&str]) -> Stage {
+    let stage = Stage::over(way, |server| server.call_timeout(ENOUGH));
+    stage.call("tools.faulty.echo({})").await;
+    stage
+}
+
 /// A script whose user takes longer than a call may, and than the script.
 fn answered_late() -> Script {
-    let limits = Limits { wall_time: CALL_TIME, ..Limits::default() };
+    let limits = Limits { wall_time: ENOUGH, ..Limits::default() };
     asking(json!({})).limits(limits).elicitor(|request: ElicitationRequest| async move {
         assert_eq!((request.server.as_str(), request.tool.as_deref()), ("faulty", Some("target")));
-        tokio::time::sleep(CALL_TIME + CALL_TIME / 2).await;
+        tokio::time::sleep(ENOUGH + ENOUGH / 4).await;
         accept()
     })
 }
@@ -169,15 +179,16 @@ async fn a_task_that_has_failed_is_an_error_with_what_the_server_says() {
 
 #[tokio::test]
 async fn the_question_of_a_task_goes_to_the_user() {
-    for way in WAYS {
-        let stage = stage(way);
+    let one = |way: &'static [&'static str]| async move {
+        let stage = stage_for_late_answers(way).await;
         let answer = stage.value(answered_late()).await;
         assert_eq!(answer["result"], json!({ "action": "accept", "content": {} }), "{way:?}: {answer}");
         // Where no user can be asked, the server is told.
         let answer = stage.value(asking(json!({}))).await;
         assert_eq!(answer["error"]["message"], "no user can be asked here", "{way:?}: {answer}");
         stage.close().await;
-    }
+    };
+    futures::future::join_all(WAYS.map(one)).await;
 }
 
 #[tokio::test]
@@ -198,7 +209,7 @@ async fn the_progress_of_a_task_is_that_of_its_call() {
 /// The pause that the server asks for is longer than the call may take.
 #[tokio::test]
 async fn a_task_that_is_said_to_have_changed_is_asked_about_soon() {
-    let stage = stage(WAYS[0]);
+    let stage = Stage::over(WAYS[0], |server| server.call_timeout(Duration::from_secs(8)));
     // What is said before the answer has been read is not heard.
     let arguments = json!({ "announced": 50, "gap": 20, "interval": 9_000 });
     stage.call(&target(&arguments)).await.returned("well");
@@ -269,7 +280,8 @@ async fn the_end_of_a_run_cancels_its_tasks() {
         // Calls have longer than the run.
         let stage = Stage::over(way, |server| server.call_timeout(Duration::from_secs(59)));
         stage.call("tools.faulty.echo({})").await;
-        let limits = Limits { wall_time: Duration::from_secs(3), ..Limits::default() };
+        // Long enough for the call to reach the server.
+        let limits = Limits { wall_time: Duration::from_secs(6), ..Limits::default() };
         let script = Script::typescript(format!("await {}", target(&json!({ "polls": 1_000_000 }))));
         let result = stage.executor.run(script.limits(limits)).await.unwrap();
         assert_eq!(result.error().unwrap().code, ErrorCode::Timeout, "{way:?}: {}", result.to_json());
@@ -286,8 +298,8 @@ async fn a_call_that_its_script_ends_cancels_its_task() {
         let arguments = json!({ "polls": 1_000_000, "interval": 0 });
         let source = format!(
             "const ending = new AbortController();
-             setTimeout(() => ending.abort('ended'), 2000);
-             const ends = [{{ timeoutMs: 2000 }}, {{ signal: ending.signal }}];
+             setTimeout(() => ending.abort('ended'), 4000);
+             const ends = [{{ timeoutMs: 4000 }}, {{ signal: ending.signal }}];
              const calls = ends.map((end) => tools.faulty.target({arguments}, end));
              return await Promise.all(calls.map((call) => call.catch((error) => error.code ?? error)))"
         );
@@ -339,8 +351,8 @@ async fn a_tool_of_the_stateless_revision_that_needs_tasks_is_called_like_any_ot
 
 #[tokio::test]
 async fn the_question_of_a_task_of_the_stateless_revision_is_answered_once() {
-    for way in STATELESS {
-        let stage = stage(way);
+    let one = |way: &'static [&'static str]| async move {
+        let stage = stage_for_late_answers(way).await;
         let answer = stage.value(answered_late()).await;
         assert_eq!(answer, json!({ "action": "accept", "content": {} }), "{way:?}");
         assert_eq!(stage.noted("tasks/update"), 1, "{way:?}: {}", stage.notes());
@@ -353,7 +365,8 @@ async fn the_question_of_a_task_of_the_stateless_revision_is_answered_once() {
         called.failed("TOOL_DENIED", &["no user can be asked here"]);
         wait_until(|| stage.noted("tasks/cancel") == 1).await;
         stage.close().await;
-    }
+    };
+    futures::future::join_all(STATELESS.map(one)).await;
 }
 
 #[tokio::test]

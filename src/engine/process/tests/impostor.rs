@@ -165,7 +165,7 @@ async fn run(kind: &str, has_tape: bool) -> ExecuteResult {
 }
 
 async fn run_on(stage: &Stage, has_tape: bool) -> ExecuteResult {
-    run_for(stage, has_tape, Duration::from_secs(10)).await
+    run_for(stage, has_tape, Duration::from_secs(50)).await
 }
 
 async fn run_for(stage: &Stage, has_tape: bool, wall_time: Duration) -> ExecuteResult {
@@ -173,7 +173,7 @@ async fn run_for(stage: &Stage, has_tape: bool, wall_time: Duration) -> ExecuteR
     let mut environment = RunEnvironment::empty(limits, tokio::runtime::Handle::current());
     environment.tape = has_tape.then(|| Tape::recording([1; 32]));
     let running = stage.run_in(environment, Script::typescript("return 1"));
-    tokio::time::timeout(Duration::from_secs(60), running).await.unwrap()
+    tokio::time::timeout(Duration::from_secs(120), running).await.unwrap()
 }
 
 /// Each message has its time: any other breaks the connection, and nothing of it is used.

@@ -304,7 +304,7 @@ async fn answer_all(delay: Option<Duration>) -> (bool, usize) {
         let _ = writeln!(text, "{{\"jsonrpc\":\"2.0\",\"id\":\"{id}{padding}\",\"method\":\"ping\"}}");
     }
     let (mut server, gone, mut reader) = pair().write(text);
-    server.max_stall = Duration::from_secs(2);
+    server.max_stall = Duration::from_secs(5);
     let reading = tokio::spawn(async move {
         let mut buffer = vec![0; PIPE];
         let Some(delay) = delay else { return std::future::pending().await };

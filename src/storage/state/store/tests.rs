@@ -427,10 +427,15 @@ fn a_lock_that_is_held_for_long_is_not_awaited() {
     assert_eq!(run.get("k"), "[1]", "reading goes on");
     // A run that ends sooner does not block the queue for as long.
     let handle = stage.runtime.handle();
-    let call = StateCall::Set { key: "k".to_owned(), value: "2".to_owned(), expected: None };
-    let started = Instant::now();
-    stage.runtime.block_on(run.state.call(call, Instant::now(), handle)).unwrap_err();
-    assert!(started.elapsed() < waited, "{:?}, and {waited:?} for one with time", started.elapsed());
+    let sooner = (0..3).map(|_| {
+        let call = StateCall::Set { key: "k".to_owned(), value: "2".to_owned(), expected: None };
+        let started = Instant::now();
+        stage.runtime.block_on(run.state.call(call, Instant::now(), handle)).unwrap_err();
+        started.elapsed()
+    });
+    // None of them waits, so the least is measured, which a busy machine does not delay.
+    let least = sooner.min().unwrap();
+    assert!(least < waited, "{least:?}, and {waited:?} for one with time");
     drop(held);
     run.set("k", "2");
 }

@@ -52,14 +52,15 @@ fn a_reader_that_stalls_does_not_outlast_the_timeout() {
     for (source, with_stderr) in
         [(ENDLESS, false), (ENDLESS, true), (flood, true), (MEGABYTE_OF_OUTPUT, false)]
     {
-        let (status, said) = Stalled::start(&["run", "-e", source, "--timeout", "2s"], with_stderr).end();
+        // Long enough for the pipe to be full, also on a busy machine.
+        let (status, said) = Stalled::start(&["run", "-e", source, "--timeout", "6s"], with_stderr).end();
         assert_eq!(status, Some(3), "{source}: {said}");
         let is_told = said.contains("error[TIMEOUT]") && said.contains(" bytes of output were not written");
         // Nobody reads stderr where it is that pipe too.
         assert_eq!(is_told, !with_stderr, "{said}");
     }
     // The result itself, which is written when the script has ended.
-    let arguments = ["run", "-e", "return 'x'.repeat(1_000_000)", "--timeout", "2s", "--json"];
+    let arguments = ["run", "-e", "return 'x'.repeat(1_000_000)", "--timeout", "6s", "--json"];
     let (status, said) = Stalled::start(&arguments, false).end();
     assert_eq!(status, Some(3), "{said}");
     assert!(said.contains(" bytes of output were not written: stdout is not read"), "{said}");

@@ -18,7 +18,7 @@ fn jm_028_growth_of_every_kind() {
         "const a = []; for (;;) a.push(new Promise(() => {}))",
         "const a = []; for (;;) a.push(new Error('x'))",
     ] {
-        let report = canary(source, 10_000, 64);
+        let report = canary(source, ENOUGH, 64);
         assert_eq!(report["hostile"]["error"]["code"], "MEMORY_LIMIT", "{source}: {report:#}");
         assert!(report["peakMegabytes"].as_u64().unwrap() < 500, "{source}: {report:#}");
     }
@@ -27,7 +27,7 @@ fn jm_028_growth_of_every_kind() {
 #[test]
 fn jm_029_survive_by_catching() {
     let source = "const a = []; for (;;) try { for (;;) a.push(new Array(1e5).fill(1)) } catch {}";
-    let report = canary(source, 10_000, 64);
+    let report = canary(source, ENOUGH, 64);
     assert_eq!(report["hostile"]["error"]["code"], "MEMORY_LIMIT", "{report:#}");
 }
 
@@ -64,7 +64,7 @@ fn jm_038_spread_of_something_huge() {
 #[test]
 fn jm_039_array_buffers() {
     survives("const k = []; for (;;) k.push(new ArrayBuffer(2 ** 24).slice(0))", "MEMORY_LIMIT", 320);
-    let report = canary("const k = []; for (;;) k.push(new Uint8Array(8))", 20_000, 64);
+    let report = canary("const k = []; for (;;) k.push(new Uint8Array(8))", ENOUGH, 64);
     assert_eq!(report["hostile"]["error"]["code"], "MEMORY_LIMIT", "{report:#}");
     assert!(report["peakMegabytes"].as_u64().unwrap() < 500, "{report:#}");
 }
@@ -108,7 +108,7 @@ fn jm_043_clone_and_transfer() {
         }
         try { for (;;) keep.push(structuredClone(buffer)) } catch (error) { return [buffer.byteLength, error.name] }
     ";
-    let report = canary(source, 10_000, 64);
+    let report = canary(source, ENOUGH, 64);
     assert_eq!(report["hostile"]["value"], json!([1 << 20, "RangeError"]), "{report:#}");
 }
 
@@ -138,7 +138,7 @@ async fn jm_046_huge_tool_result() {
 #[test]
 fn jm_047_many_medium_results() {
     let source = "const all = await Promise.allSettled(Array.from({length: 200}, () => mock.big({ bytes: 7e6 }))); return all.length";
-    let report = canary(source, 10_000, 64);
+    let report = canary(source, ENOUGH, 64);
     assert_eq!(report["hostile"]["error"]["code"], "MEMORY_LIMIT", "{report:#}");
     assert!(report["peakMegabytes"].as_u64().unwrap() < 2_000, "{report:#}");
 }
@@ -146,16 +146,16 @@ fn jm_047_many_medium_results() {
 #[test]
 fn jm_048_huge_argument() {
     let source = "try { await mock.echo({ s: 'x'.repeat(2 ** 24) }) } catch (e) { return e.code }";
-    let report = canary(source, 10_000, 128);
+    let report = canary(source, ENOUGH, 128);
     assert_eq!(report["hostile"]["value"], "INVALID_ARGUMENTS", "{report:#}");
 }
 
 #[test]
 fn jm_049_huge_return() {
-    let report = canary("return 'x'.repeat(2 ** 25)", 10_000, 256);
+    let report = canary("return 'x'.repeat(2 ** 25)", ENOUGH, 256);
     assert_eq!(report["hostile"]["error"]["code"], "RESULT_TOO_LARGE", "{report:#}");
     assert!(report["peakMegabytes"].as_u64().unwrap() < 500, "{report:#}");
-    let report = canary("return Array(256).fill('x'.repeat(2 ** 20))", 30_000, 512);
+    let report = canary("return Array(256).fill('x'.repeat(2 ** 20))", ENOUGH, 512);
     assert_eq!(report["hostile"]["error"]["code"], "RESULT_TOO_LARGE", "{report:#}");
     assert!(report["peakMegabytes"].as_u64().unwrap() < 1_000, "{report:#}");
 }
@@ -167,7 +167,7 @@ fn jm_051_host_works_under_an_exhausted_budget() {
         const result = await mock.echo({ a: [1, 2, 3] });
         let encoded; try { encoded = new TextEncoder().encode('x'.repeat(100_000)).length } catch (e) { encoded = e.name }
         return [result, encoded, crypto.randomUUID().length]";
-    let report = canary(source, 10_000, 64);
+    let report = canary(source, ENOUGH, 64);
     let value = &report["hostile"]["value"];
     assert_eq!(value[0], json!({ "a": [1, 2, 3] }), "{report:#}");
     assert_eq!(value[2], 36, "{report:#}");

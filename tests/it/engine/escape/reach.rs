@@ -272,7 +272,7 @@ async fn je_076_no_secret_is_in_reach() {
 #[test]
 fn je_077_unhandled_rejections() {
     let source = "Promise.reject(new Error('x')); Promise.reject(null); new Promise(() => { throw Symbol() }); await null; await mock.echo(); return 1";
-    let report = canary(source, 5_000, 64);
+    let report = canary(source, ENOUGH, 64);
     assert_eq!(report["hostile"]["value"], 1, "{report:#}");
     let output = report["hostile"]["output"].as_str().unwrap();
     assert_eq!(output.matches("was rejected").count(), 3, "{output}");

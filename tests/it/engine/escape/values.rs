@@ -95,7 +95,7 @@ fn bv_090_symbols() {
             () => mock[Symbol.iterator](), () => call_tool(Symbol(), Symbol()), () => mock.echo({ a: Symbol() }),
         ]) { try { names.push(await attempt()) } catch (e) { names.push(e.name) } }
         return names";
-    let report = canary(source, 5_000, 64);
+    let report = canary(source, ENOUGH, 64);
     assert_eq!(
         report["hostile"]["value"],
         json!(["TypeError", "McpToolError", "TypeError", { "ok": false, "error": {

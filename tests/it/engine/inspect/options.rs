@@ -53,7 +53,7 @@ fn v_259_printing_where_the_stack_ends() {
              try { console.log(value); printed++ } catch (error) { failed++; if (!(error instanceof RangeError)) throw error }
          };
          f(); console.log(value); return [printed > 20, failed > 0]",
-        5_000,
+        ENOUGH,
         64,
     );
     assert_eq!(report["hostile"]["value"], json!([true, true]), "{report:#}");

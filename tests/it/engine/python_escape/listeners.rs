@@ -1,6 +1,10 @@
 //! Listeners of a run.
 
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
 use super::*;
+use crate::support::serve::WATCHDOG;
 
 /// A listener gets all output, also what exceeds the limit, from every source. Events have what the result keeps.
 #[tokio::test]
@@ -58,12 +62,18 @@ async fn a_waiting_listener_is_told_of_the_end() {
 #[tokio::test]
 async fn a_slow_listener_does_not_delay_the_reply() {
     let (executor, _) = executor().await;
-    let script = Script::python("print('x')\nreturn 1")
-        .limits(within(200))
-        .on_output(|_| std::thread::sleep(Duration::from_secs(5)));
+    let is_answered = Arc::new(AtomicBool::new(false));
+    let listener = Arc::clone(&is_answered);
+    let script = Script::python("print('x')\nreturn 1").limits(within(200)).on_output(move |_| {
+        let began = Instant::now();
+        while !listener.load(Ordering::SeqCst) && began.elapsed() < WATCHDOG {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
     let stopwatch = Stopwatch::start();
     let result = executor.run(script).await.unwrap();
     assert_eq!(result.error().map(|error| error.code), Some(ErrorCode::Timeout), "{}", result.to_json());
     stopwatch.promise(Duration::from_millis(200) + LATE, "a reply while a listener sleeps");
+    is_answered.store(true, Ordering::SeqCst);
     untouched(&executor, "a slow listener").await;
 }

@@ -68,7 +68,7 @@ fn pm_116_print_flood() {
     let sources = [
         "while True: print('x' * 10 ** 6)",
         "import os\nwhile True: os.write(1, b'x' * 10 ** 6)",
-        "import os\nwhile True: os.write(2, b'\\xff' * 100)",
+        "import os\nwhile True: os.write(2, b'\\xff' * 10_000)",
         "import wit_world\nwhile True: wit_world.log(wit_world.OutputStream.STDOUT, 'x' * 10 ** 6)",
         "import sys\nwhile True: sys.stderr.write('x')",
     ];

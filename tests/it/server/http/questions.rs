@@ -69,9 +69,11 @@ fn a_person_is_asked_by_a_result() {
 fn a_question_is_taken_back_when_its_run_ends() {
     let server = Server::start(Start::new().server("notes", &["well"]).arguments(&["--ask", "notes.*"]));
     let session = server.session_with(&json!({ "elicitation": {} }));
-    let source = "void tools.notes.echo({ text: 'a' }); await new Promise((done) => setTimeout(done, 2_000))";
+    let source = "void tools.notes.echo({ text: 'a' });
+        while (!(await state.get('asked'))) await new Promise((done) => setTimeout(done, 20))";
     let mut reply = session.begin_run(1, source);
     let question = reply.next().unwrap();
+    session.run("await state.set('asked', true)");
     let taken_back = reply.next().unwrap();
     assert_eq!(taken_back["method"], "notifications/cancelled", "{taken_back}");
     assert_eq!(taken_back["params"]["requestId"], question["id"]);

@@ -177,10 +177,16 @@ fn progress_when_asked_for() {
         "{notes:?}"
     );
     let messages: Vec<_> = notes.iter().map(|note| note["params"]["message"].as_str().unwrap()).collect();
-    assert_eq!(messages.len(), 5, "four calls and a heartbeat: {messages:?}");
-    assert!(messages[..3].iter().all(|message| message.starts_with("well.echo: ok, ")), "{messages:?}");
-    assert!(messages[3].starts_with("well.fail: TOOL_ERROR, "), "{messages:?}");
-    assert!(messages[4].starts_with("running for 5 s, 4 tool calls"), "{messages:?}");
+    let (beats, calls): (Vec<&str>, Vec<&str>) =
+        messages.iter().copied().partition(|message| message.starts_with("running for "));
+    assert_eq!(calls.len(), 4, "{messages:?}");
+    assert!(calls[..3].iter().all(|message| message.starts_with("well.echo: ok, ")), "{messages:?}");
+    assert!(calls[3].starts_with("well.fail: TOOL_ERROR, "), "{messages:?}");
+    // One every five seconds: on a busy machine, where the calls take long, there may be several.
+    let last = messages.last().unwrap();
+    let seconds = last.strip_prefix("running for ").and_then(|rest| rest.split(' ').next()).unwrap();
+    assert!(last.contains(" s, 4 tool calls"), "{messages:?}");
+    assert!((1..=seconds.parse::<usize>().unwrap() / 5).contains(&beats.len()), "{messages:?}");
     let progress: Vec<_> = notes.iter().map(|note| note["params"]["progress"].as_f64().unwrap()).collect();
     assert!(progress.is_sorted_by(|a, b| a < b), "{progress:?}");
     client.end();

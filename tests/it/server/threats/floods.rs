@@ -71,6 +71,7 @@ fn v_325_answers_leave_while_requests_come() {
 fn v_326_cancellations_and_answers_pass_requests_in_flight() {
     let start = Start::new().server("notes", &["well"]);
     let start = start.arguments(&["--ask", "notes.*", "--max-runs", "1", "--max-queued", "2000"]);
+    let start = start.arguments(&["--queue-timeout", "300s"]);
     let mut client = start.spawn().shaken_with(json!({ "elicitation": { "form": {} } }));
     let asking = "return (await tools.notes.echo({ n: 1 })).n";
     let call = client.begin_call("executeTypescript", json!({ "code": asking }));

@@ -182,7 +182,7 @@ fn a_script_cannot_write_under_the_question() {
     let answered = screen.find("or why not] ").unwrap();
     assert!(!screen[question..answered].contains("FORGED"), "{screen}");
     assert_eq!(screen.matches("FORGED").count(), 20, "{screen}");
-    // The helper marks where the answer was typed, half a second after the question.
+    // The helper marks where the answer was typed, a while after the question.
     let typed = screen.find("<typed>").unwrap();
     assert!(!screen[answered..typed].contains("FORGED"), "{screen}");
 }

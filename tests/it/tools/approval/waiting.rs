@@ -7,30 +7,34 @@ use super::*;
 async fn the_clock_stands_still_while_a_person_thinks() {
     let scripts =
         both("return (await notes.delete({ id: 1 })).left", "return (await notes.delete(id=1))['left']");
-    let long = Duration::from_millis(3_500);
-    for script in &scripts {
+    // Enough for what a script does beside waiting, also on a busy machine.
+    let (short, long) = (8_000, Duration::from_millis(9_000));
+    let each = scripts.iter().map(|script| async move {
         let (notes, person) = (Notes::default(), Person::default());
         let executor =
             notes.builder().ask(["*"]).approver(person.saying(&Approval::Approve, long)).build().unwrap();
-        let result = run(&executor, script.clone().limits(wall(3_000))).await;
+        let result = run(&executor, script.clone().limits(wall(short))).await;
         assert_eq!(value(&result), &json!(3));
         assert!(result.usage.approval_time >= long && result.usage.wall_time >= long, "{:?}", result.usage);
-        assert!(result.to_json()["approvalTimeMs"].as_f64().unwrap() >= 3_500.0);
+        assert!(result.to_json()["approvalTimeMs"].as_f64().unwrap() >= 9_000.0);
         // The clock goes on where it stopped.
-        let script = Script::typescript("await notes.delete({ id: 1 }); for (;;);");
-        let result = run(&executor, script.limits(wall(3_000))).await;
+        let script = Script::typescript(
+            "await notes.delete({ id: 1 }); await new Promise((done) => setTimeout(done, 60_000))",
+        );
+        let result = run(&executor, script.limits(wall(short))).await;
         assert_eq!(code(&result), Some(ErrorCode::Timeout));
-        assert!(result.usage.wall_time >= long + Duration::from_secs(3), "{:?}", result.usage);
-    }
+        assert!(result.usage.wall_time >= long + Duration::from_millis(short), "{:?}", result.usage);
+    });
+    futures::future::join_all(each).await;
     // Up to a bound.
     for script in scripts {
         let (notes, person) = (Notes::default(), Person::default());
         let executor = notes.builder().ask(["*"]).approver(person.silent()).build().unwrap();
         executor.warm(Language::Python).await.unwrap();
-        let limits = Limits { paused_time: Duration::from_millis(300), ..wall(2_000) };
+        let limits = Limits { paused_time: Duration::from_millis(300), ..wall(6_000) };
         let result = executor.run(script.limits(limits)).await.unwrap();
         assert_eq!(code(&result), Some(ErrorCode::Timeout), "{}", result.to_json());
-        assert!(result.usage.wall_time >= Duration::from_millis(2_300), "{:?}", result.usage);
+        assert!(result.usage.wall_time >= Duration::from_millis(6_300), "{:?}", result.usage);
         assert_eq!(statuses(&result), [ToolCallStatus::AwaitingApproval]);
     }
 }
@@ -49,7 +53,8 @@ while True:
     for script in scripts {
         let (notes, person) = (Notes::default(), Person::default());
         let executor = notes.builder().ask(["*.delete"]).approver(person.silent()).build().unwrap();
-        let limits = Limits { cpu_time: Duration::from_millis(300), ..wall(20_000) };
+        // A script that computes has a low priority, and a busy machine little CPU time for it.
+        let limits = Limits { cpu_time: Duration::from_millis(300), ..wall(120_000) };
         let result = run(&executor, script.limits(limits)).await;
         assert_eq!(code(&result), Some(ErrorCode::CpuLimit), "{}", result.to_json());
         wait_until(|| person.open.load(Ordering::SeqCst) == 0).await;
@@ -79,9 +84,9 @@ while True:
 #[tokio::test]
 async fn calls_in_flight_go_on_meanwhile() {
     let scripts = both(
-        "const calls = [tools.chaos.slow({ ms: 3500 }), notes.delete({ id: 1 }), notes.list({ ms: 3500 })];
+        "const calls = [tools.chaos.slow({ ms: 8500 }), notes.delete({ id: 1 }), notes.list({ ms: 8500 })];
          return (await Promise.all(calls)).length",
-        "return len(await asyncio.gather(tools.chaos.slow(ms=3500), notes.delete(id=1), notes.list(ms=3500)))",
+        "return len(await asyncio.gather(tools.chaos.slow(ms=8500), notes.delete(id=1), notes.list(ms=8500)))",
     );
     for script in scripts {
         let directory = tempfile::tempdir().unwrap();
@@ -89,13 +94,13 @@ async fn calls_in_flight_go_on_meanwhile() {
         let builder = notes.builder().ask(["notes.delete"]);
         let executor = builder
             .mcp_server(chaos::stdio("chaos", &["well"], &directory.path().join("notes")))
-            .approver(person.saying(&Approval::Approve, Duration::from_millis(4_500)))
+            .approver(person.saying(&Approval::Approve, Duration::from_millis(9_500)))
             .build()
             .unwrap();
         for (_, connected) in executor.connect_servers().await {
             connected.unwrap();
         }
-        let result = run(&executor, script.limits(wall(3_000))).await;
+        let result = run(&executor, script.limits(wall(8_000))).await;
         assert_eq!(value(&result), &json!(3), "{}", result.to_json());
         executor.close().await;
     }

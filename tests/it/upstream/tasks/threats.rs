@@ -16,7 +16,7 @@ async fn v_641_announcements_without_end_do_not_list_the_tools_for_each_call() {
 /// The server asks for a pause of nothing, or of almost for ever.
 #[tokio::test]
 async fn v_628_tasks_are_asked_about_at_a_bounded_pace() {
-    let stage = stage(WAYS[0]);
+    let stage = Stage::over(WAYS[0], impatient);
     for interval in [0, -5] {
         let arguments = json!({ "interval": interval, "says": "done" });
         stage.call(&target(&arguments)).await.returned("done");
@@ -38,7 +38,7 @@ async fn v_628_tasks_are_asked_about_at_a_bounded_pace() {
 /// The server says without end that the task has changed. It is asked no faster for that.
 #[tokio::test]
 async fn v_628_a_flood_of_announcements_is_no_flood_of_requests() {
-    let stage = stage(WAYS[0]);
+    let stage = Stage::over(WAYS[0], impatient);
     let arguments = json!({ "announced": 20_000, "polls": 1_000_000, "interval": 9_000 });
     stage
         .beside(async {
@@ -55,7 +55,7 @@ async fn v_628_a_flood_of_announcements_is_no_flood_of_requests() {
 #[tokio::test]
 async fn v_629_a_task_without_an_end_has_the_time_of_its_call() {
     for way in WAYS {
-        let stage = stage(way);
+        let stage = Stage::over(way, impatient);
         stage
             .beside(async {
                 let called = stage.call(&target(&json!({ "polls": 1_000_000, "interval": 0 }))).await;

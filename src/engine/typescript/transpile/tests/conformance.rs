@@ -22,7 +22,7 @@ use crate::engine::typescript::platform;
 const MAX_BYTES: usize = 4 << 20;
 
 /// Maximum time of a test.
-const TEST_TIME: Duration = Duration::from_secs(20);
+const TEST_TIME: Duration = Duration::from_secs(120);
 
 /// Minimum share of the tests that must pass of those that V8 passes, where no list says which fail.
 const MIN_SHARE: f64 = 0.995;
