@@ -290,7 +290,7 @@ fn record(line: RecordLine) -> Result<ToolCallRecord, String> {
     let refusal = REFUSALS.into_iter().find(|refusal| refusal_status(*refusal) == line.status);
     let status = match (simple.into_iter().find(|status| status.as_str() == line.status), refusal) {
         (Some(status), _) => status,
-        (None, Some((_, refusal))) => ToolCallStatus::NotApproved(refusal),
+        (None, Some(refusal)) => ToolCallStatus::NotApproved(refusal),
         (None, None) => ToolCallStatus::Failed(tool_code(&line.status)?),
     };
     Ok(ToolCallRecord {
