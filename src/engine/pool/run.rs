@@ -180,7 +180,7 @@ impl ActiveRun {
             Some(error) => Outcome::Failed(error),
             None => {
                 let mut outcome = instance.execute(&host, source, prepared).await;
-                hints::add(&mut outcome, context);
+                hints::add(&mut outcome, context, &survey);
                 context.add_problems(&mut outcome, &survey);
                 outcome
             }

@@ -43,6 +43,25 @@ async fn a_failed_run_says_the_shape_of_what_each_tool_returned() {
     assert!(returned(&succeeded.to_json()).iter().all(|(_, shape)| shape.is_none()));
 }
 
+/// Also if another tool has returned already, and whether the call was answered meanwhile or not.
+#[tokio::test]
+async fn a_call_that_is_not_awaited_is_not_taken_for_an_answer() {
+    let (executor, _mock) = executor();
+    for script in [
+        "return tools.mock.echo({}).map((x) => x);",
+        "const r = tools.mock.echo({});\nreturn r.map((x) => x);",
+        "for (const x of tools.mock.echo({})) console.log(x);",
+        "return tools.mock.echo({})[0].name;",
+        "return searchTools('echo').map((tool) => tool.name);",
+    ] {
+        let failed = executor.run_ts(&format!("await mock.echo({{}});\n{script}")).await.unwrap().to_json();
+        assert_eq!(failed["error"]["hint"], "did you forget `await`?", "{script}: {failed:#}");
+    }
+    let awaited = executor.run_ts("const r = await mock.echo({});\nreturn r.map((x) => x);").await.unwrap();
+    let hint = awaited.to_json()["error"]["hint"].to_string();
+    assert!(hint.contains("a tool's answer is its content already, parsed"), "{hint}");
+}
+
 /// The schema is inferred from what the script gets after the hooks.
 struct Redact;
 
