@@ -133,6 +133,8 @@ async fn a_tool_that_is_called_without_its_server_is_named_with_it() {
     for (call, expected) in [
         ("await echo({ a: 1 })", "a tool is called with its server: `await tools.mock.echo({…})`"),
         ("await tools.echo({ a: 1 })", "a tool is called with its server: `await tools.mock.echo({…})`"),
+        ("await tools.mock_echo({ a: 1 })", "a tool is called with its server: `await tools.mock.echo({…})`"),
+        ("await mock__echo({ a: 1 })", "a tool is called with its server: `await tools.mock.echo({…})`"),
         (
             "await mcp__mock__echo({ a: 1 })",
             "a tool of this full name is called with `await tools.mcp__mock__echo({…})`",
@@ -151,14 +153,18 @@ async fn a_tool_that_is_called_without_its_server_is_named_with_it() {
         let script = Script::typescript(format!("{known} return {call}"));
         assert_eq!(hint(&typescript, script).await.as_deref(), Some(expected), "{call}");
     }
-    let script = Script::python("await mock.echo()\nreturn await echo(a=1)");
-    let expected = "a tool is called with its server: `await tools.mock.echo(…)`";
-    assert_eq!(hint(&python, script).await.as_deref(), Some(expected));
+    for call in ["await echo(a=1)", "await tools.mock_echo(a=1)", "await mock__echo(a=1)"] {
+        let script = Script::python(format!("await mock.echo()\nreturn {call}"));
+        let expected = "a tool is called with its server: `await tools.mock.echo(…)`";
+        assert_eq!(hint(&python, script).await.as_deref(), Some(expected), "{call}");
+    }
     // What the run may not call, or what there is not, is not named.
     let denied = Script::typescript(format!("{known} return await fail({{}})")).deny(["mock.fail"]);
     assert_eq!(hint(&typescript, denied).await, None);
-    let absent = Script::typescript(format!("{known} return await nowhere({{}})"));
-    assert_eq!(hint(&typescript, absent).await, None);
+    for name in ["nowhere", "mock_nowhere"] {
+        let absent = Script::typescript(format!("{known} return await {name}({{}})"));
+        assert_eq!(hint(&typescript, absent).await, None, "{name}");
+    }
     // A server chooses the messages of its errors.
     let told = format!("{known} await mock.fail({{ message: 'no server `echo`' }})");
     assert_eq!(hint(&typescript, Script::typescript(told)).await, None);
