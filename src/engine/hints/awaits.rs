@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use super::Failure;
 use super::source::is_part;
-use crate::run::check::survey::Survey;
+use crate::run::check::survey::{Survey, Target};
 use crate::run::context::ExecutionContext;
 use crate::run::script::Language;
+use crate::tools::names::typescript_name;
 
 pub(super) const AWAIT: &str = "did you forget `await`?";
 
@@ -33,12 +34,24 @@ pub(super) fn hint(
     survey: &Survey,
 ) -> Option<String> {
     let may_be = failure.name == "TypeError" && context.script.language == Language::TypeScript;
-    (may_be && is_forgotten(failure.message, line, failure.source, survey)).then(|| AWAIT.to_owned())
+    let is_server = |name: &str| {
+        context.server_names().iter().any(|known| **known == *name || typescript_name(known) == name)
+    };
+    let is_forgotten = || is_forgotten(failure.message, line, failure.source, survey, &is_server);
+    (may_be && is_forgotten()).then(|| AWAIT.to_owned())
 }
 
 /// Whether an error of this message, which `line` has raised, is about a call that is not awaited: V8 names the call,
 /// or the survey has found it in that line, or it has found it as the value of the variable that V8 names.
-pub(super) fn is_forgotten(message: &str, line: Option<u32>, source: &str, survey: &Survey) -> bool {
+///
+/// A survey also has the calls of all other variables, which `is_server` tells apart.
+pub(super) fn is_forgotten(
+    message: &str,
+    line: Option<u32>,
+    source: &str,
+    survey: &Survey,
+    is_server: &dyn Fn(&str) -> bool,
+) -> bool {
     let subject = subject(message);
     let iterated = message.strip_suffix(" is not a function or its return value is not iterable");
     let called = iterated.or_else(|| subject.strip_suffix("(...)"));
@@ -47,8 +60,16 @@ pub(super) fn is_forgotten(message: &str, line: Option<u32>, source: &str, surve
     }
     let failed = line.and_then(|line| bytes_of(source, line));
     survey.uses.iter().filter(|one| one.is_forgotten).any(|one| {
-        let is_in_line = failed.as_ref().is_some_and(|failed| failed.contains(&one.at.start));
-        is_in_line || variable(source, one.at.start).is_some_and(|name| name == subject)
+        let is_meant = || {
+            failed.as_ref().is_some_and(|failed| failed.contains(&one.at.start))
+                || variable(source, one.at.start).is_some_and(|name| name == subject)
+        };
+        let is_call = match &one.target {
+            Target::Tool { .. } | Target::Full(_) => true,
+            Target::ToolOfGlobal { server, .. } => is_server(server),
+            Target::Server(_) | Target::Unknown => false,
+        };
+        is_call && is_meant()
     })
 }
 

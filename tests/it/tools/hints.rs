@@ -57,9 +57,12 @@ async fn a_call_that_is_not_awaited_is_not_taken_for_an_answer() {
         let failed = executor.run_ts(&format!("await mock.echo({{}});\n{script}")).await.unwrap().to_json();
         assert_eq!(failed["error"]["hint"], "did you forget `await`?", "{script}: {failed:#}");
     }
-    let awaited = executor.run_ts("const r = await mock.echo({});\nreturn r.map((x) => x);").await.unwrap();
-    let hint = awaited.to_json()["error"]["hint"].to_string();
-    assert!(hint.contains("a tool's answer is its content already, parsed"), "{hint}");
+    for script in ["return r.map((x) => x);", "return JSON.parse(JSON.stringify(r)).data.map((x) => x);"] {
+        let script = format!("const r = await mock.echo({{}});\n{script}");
+        let awaited = executor.run_ts(&script).await.unwrap().to_json();
+        let hint = awaited["error"]["hint"].as_str().unwrap();
+        assert!(hint.starts_with("a tool's answer is its content already, parsed"), "{script}: {awaited:#}");
+    }
 }
 
 /// The schema is inferred from what the script gets after the hooks.

@@ -3,19 +3,31 @@
 use crate::engine::hints::awaits::is_forgotten;
 use crate::run::check::survey::{Survey, Target, ToolUse};
 
-/// A survey that has found the calls `tools.files.list()` of the source, none of which is awaited.
+/// A survey that has found the calls of the source, none of which is awaited. Some are of a variable.
 fn survey(source: &str) -> Survey {
-    let uses = source.match_indices("tools.files.list()").map(|(start, call)| {
-        let at = start..start + call.len();
-        let target = Target::Tool { server: "files".to_owned(), tool: "list".to_owned() };
-        ToolUse { is_forgotten: true, ..ToolUse::import(target, at.clone(), at, true) }
-    });
-    Survey { uses: uses.collect(), ..Survey::default() }
+    let mut survey = Survey::default();
+    for (call, server) in
+        [("tools.files.list()", None), ("files.list()", Some("files")), ("JSON.parse()", Some("JSON"))]
+    {
+        let tool = "list".to_owned();
+        let target = match server {
+            Some(server) => Target::ToolOfGlobal { server: server.to_owned(), tool },
+            None => Target::Tool { server: "files".to_owned(), tool },
+        };
+        for (start, _) in source.match_indices(call) {
+            let at = start..start + call.len();
+            let one = ToolUse::import(target.clone(), at.clone(), at, true);
+            survey.uses.push(ToolUse { is_forgotten: true, ..one });
+        }
+    }
+    survey
 }
 
 #[test]
 fn a_call_that_is_not_awaited_is_no_answer() {
-    let found = |message, line, source| is_forgotten(message, Some(line), source, &survey(source));
+    let found = |message, line, source| {
+        is_forgotten(message, Some(line), source, &survey(source), &|name| name == "files")
+    };
     // V8 names the call.
     for message in [
         "tools.files.list(...).map is not a function",
@@ -37,6 +49,10 @@ fn a_call_that_is_not_awaited_is_no_answer() {
         (undefined, 3, "return tools.files.list()[0].name;", false),
         ("r.map is not a function", 2, kept, true),
         ("r is not iterable", 2, kept, true),
+        ("r.map is not a function", 2, "const r = files.list();\nr.map(1)", true),
+        // A variable may be no server.
+        ("r.map is not a function", 2, "const r = JSON.parse();\nr.map(1)", false),
+        (undefined, 1, "JSON.parse().rows.map(1)", false),
         ("row.map is not a function", 2, kept, false),
         ("r.rows.map is not a function", 2, kept, false),
         ("r is not a function", 2, kept, false),
