@@ -20,7 +20,8 @@ mod source;
 mod stalled;
 mod strict;
 
-use self::awaits::{AWAIT, GIVES_UP, NOT_AWAITED};
+pub(crate) use self::awaits::forgets_call;
+use self::awaits::{AWAIT, FORGOTTEN, GIVES_UP, NOT_AWAITED};
 use self::ending::has_no_data;
 use self::source::{
     attribute, gathers_one, has_word, keeps_call, method, takes_block, takes_field, takes_member_of,
@@ -196,12 +197,12 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext, survey: &Su
 /// - Its value is null or empty because it took an answer for an envelope: `return r.structuredContent` is no error,
 ///   nor is `return r.content[0].text` where `content` is a text. A script that prints has its result in the output.
 /// - It reads a field by another form of its name than the one that a tool has returned, or of an input that is a text.
-/// - Calls have no answer, because nothing awaits them: `list.forEach(async (x) => await tools.a.b(x))` is no error. A
-///   script that catches the error of `Promise.all` leaves the other calls on purpose. In Python tasks are awaited or
-///   cancelled, and a coroutine that is not awaited is reported by the guest.
-pub(crate) fn warn(outcome: &Outcome, context: &ExecutionContext) {
+/// - Calls have no answer, because nothing awaits them: `list.forEach(async (x) => await tools.a.b(x))` is no error,
+///   nor is `return tools.a.b().length`. A script that catches the error of `Promise.all` leaves other calls on purpose.
+///   In Python tasks are awaited or cancelled, and the guest reports a coroutine that is not awaited.
+pub(crate) fn warn(outcome: &Outcome, context: &ExecutionContext, forgets_call: bool) {
     let lines = match outcome {
-        Outcome::Returned(value) => warnings(value, context),
+        Outcome::Returned(value) => warnings(value, context, forgets_call),
         Outcome::Failed(_) => Vec::new(),
     };
     let lines = match context.tape() {
@@ -214,7 +215,7 @@ pub(crate) fn warn(outcome: &Outcome, context: &ExecutionContext) {
 }
 
 /// The warnings about a script that has returned `value`.
-fn warnings(value: &Json, context: &ExecutionContext) -> Vec<(LogLevel, String)> {
+fn warnings(value: &Json, context: &ExecutionContext, forgets_call: bool) -> Vec<(LogLevel, String)> {
     let (script, facts) = (&context.script, context.call_facts());
     let has_result = context.has_output() || !has_no_data(value.text());
     let mut warnings = Vec::new();
@@ -224,6 +225,8 @@ fn warnings(value: &Json, context: &ExecutionContext) -> Vec<(LogLevel, String)>
         && !GIVES_UP.iter().any(|word| script.source.contains(word))
     {
         warnings.push(NOT_AWAITED.to_owned());
+    } else if forgets_call && !has_result {
+        warnings.push(FORGOTTEN.to_owned());
     }
     if !has_result
         && facts.has_returned

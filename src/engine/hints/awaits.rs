@@ -1,11 +1,15 @@
 //! Calls that a script does not await.
 
+use std::cell::LazyCell;
+use std::collections::HashSet;
 use std::ops::Range;
 
 use super::Failure;
+use super::ending::has_no_data;
 use super::source::is_part;
-use crate::run::check::survey::{Survey, Target};
+use crate::run::check::survey::{Survey, Target, ToolUse};
 use crate::run::context::ExecutionContext;
+use crate::run::result::Outcome;
 use crate::run::script::Language;
 use crate::tools::names::typescript_name;
 
@@ -18,6 +22,10 @@ pub(super) const GIVES_UP: &[&str] = &["Promise.race", "Promise.any", "signal"];
 pub(super) const NOT_AWAITED: &str = "the script ended before all of its calls were answered, and what they would \
                                       return is lost: write `await` before each, or `await Promise.all(list.map(async \
                                       (x) => …))`; `forEach` awaits nothing";
+
+/// The warning about a script without a value that reads something of a call instead of its answer.
+pub(super) const FORGOTTEN: &str = "the script's value is empty, and a call is not awaited: write `await` before it, \
+                                    as in `(await tools.a.b({})).length`";
 
 /// Functions of TypeScript, besides tools, that give a promise.
 const ASYNCHRONOUS: &[&str] =
@@ -34,17 +42,40 @@ pub(super) fn hint(
     survey: &Survey,
 ) -> Option<String> {
     let may_be = failure.name == "TypeError" && context.script.language == Language::TypeScript;
-    let is_server = |name: &str| {
-        context.server_names().iter().any(|known| **known == *name || typescript_name(known) == name)
-    };
-    let is_forgotten = || is_forgotten(failure.message, line, failure.source, survey, &is_server);
+    let is_forgotten = || is_forgotten(failure.message, line, failure.source, survey, &is_server(context));
     (may_be && is_forgotten()).then(|| AWAIT.to_owned())
+}
+
+/// Whether a script in TypeScript that has returned nothing has a call of a tool that it does not await, as far as its
+/// text says.
+pub(crate) fn forgets_call(outcome: &Outcome, context: &ExecutionContext, survey: &Survey) -> bool {
+    let is_server = is_server(context);
+    let mut forgotten = survey.uses.iter().filter(|one| one.is_forgotten);
+    matches!(outcome, Outcome::Returned(value) if has_no_data(value.text()))
+        && context.script.language == Language::TypeScript
+        && forgotten.any(|one| is_call(one, &is_server))
+}
+
+/// Whether a variable is a server. The names are read once: a script may have hundreds of calls.
+fn is_server(context: &ExecutionContext) -> impl Fn(&str) -> bool {
+    let names = LazyCell::new(|| {
+        let names = context.server_names();
+        names.iter().flat_map(|name| [String::from(&**name), typescript_name(name)]).collect::<HashSet<_>>()
+    });
+    move |name| names.contains(name)
+}
+
+/// Whether it is a call of a tool. A survey also has the calls of all other variables, which `is_server` tells apart.
+fn is_call(one: &ToolUse, is_server: &dyn Fn(&str) -> bool) -> bool {
+    match &one.target {
+        Target::Tool { .. } | Target::Full(_) => true,
+        Target::ToolOfGlobal { server, .. } => is_server(server),
+        Target::Server(_) | Target::Unknown => false,
+    }
 }
 
 /// Whether an error of this message, which `line` has raised, is about a call that is not awaited: V8 names the call,
 /// or the survey has found it in that line, or it has found it as the value of the variable that V8 names.
-///
-/// A survey also has the calls of all other variables, which `is_server` tells apart.
 pub(super) fn is_forgotten(
     message: &str,
     line: Option<u32>,
@@ -64,12 +95,7 @@ pub(super) fn is_forgotten(
             failed.as_ref().is_some_and(|failed| failed.contains(&one.at.start))
                 || variable(source, one.at.start).is_some_and(|name| name == subject)
         };
-        let is_call = match &one.target {
-            Target::Tool { .. } | Target::Full(_) => true,
-            Target::ToolOfGlobal { server, .. } => is_server(server),
-            Target::Server(_) | Target::Unknown => false,
-        };
-        is_call && is_meant()
+        is_call(one, is_server) && is_meant()
     })
 }
 

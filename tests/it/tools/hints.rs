@@ -65,6 +65,28 @@ async fn a_call_that_is_not_awaited_is_not_taken_for_an_answer() {
     }
 }
 
+/// A field of a promise is no error. The call has been answered when the script ends.
+#[tokio::test]
+async fn a_value_is_not_silently_empty_because_a_call_is_not_awaited() {
+    let (executor, _mock) = executor();
+    let wait = "await new Promise((done) => setTimeout(done, 50));";
+    for (script, warns) in [
+        (format!("const r = tools.mock.echo({{ a: 1 }});\n{wait}\nreturn r.a;"), true),
+        (format!("const r = mock.echo({{ a: 1 }});\n{wait}\nreturn {{ a: r.a }};"), true),
+        ("const r = await tools.mock.echo({});\nreturn r.a;".to_owned(), false),
+        ("const r = JSON.parse('{}');\nreturn r.a;".to_owned(), false),
+        ("console.log(1);\nreturn JSON.parse('{}').a;".to_owned(), false),
+    ] {
+        let report = executor.run_ts(&script).await.unwrap().to_json();
+        let output = report["output"].as_str().unwrap_or_default();
+        assert_eq!(
+            output.contains("a call is not awaited: write `await` before it"),
+            warns,
+            "{script}: {report:#}"
+        );
+    }
+}
+
 /// The schema is inferred from what the script gets after the hooks.
 struct Redact;
 
