@@ -79,8 +79,8 @@ pub(super) fn called_server(message: &str, context: &ExecutionContext) -> Option
     })
 }
 
-/// How a script calls a tool whose server and name it has in one text, as in `tools["files.read"]`, or in one name, as in
-/// `tools.files_read(…)`, which other programs have.
+/// How a script calls a tool whose server and name it has in one text, as in `tools["files.read"]`, or in one name, as
+/// other programs have it: `tools.files_read(…)`.
 fn full_name(name: &str, context: &ExecutionContext) -> Option<String> {
     if name.len() > MAX_NAME {
         return None;
