@@ -197,7 +197,7 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext, survey: &Su
 /// - Its value is null or empty because it took an answer for an envelope: `return r.structuredContent` is no error,
 ///   nor is `return r.content[0].text` where `content` is a text. A script that prints has its result in the output.
 /// - It reads a field by another form of its name than the one that a tool has returned, or of an input that is a text.
-/// - Calls have no answer, because nothing awaits them: `list.forEach(async (x) => await tools.a.b(x))` is no error, and
+/// - Calls have no answer, because nothing awaits them: `list.forEach(async (x) => await tools.a.b(x))` is no error,
 ///   `return tools.a.b().length` is none. A script that catches the error of `Promise.all` leaves others on purpose. In
 ///   Python tasks are awaited or cancelled, and the guest reports a coroutine that is not awaited.
 pub(crate) fn warn(outcome: &Outcome, context: &ExecutionContext, forgets_call: bool) {
