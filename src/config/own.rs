@@ -59,6 +59,9 @@ pub(super) const FILE_KEYS: &[&str] = &[
 /// The keys of a file of servers that is named on the command line.
 const SERVERS_FILE_KEYS: &[&str] = &["$schema", "mcpServers"];
 
+/// The hint for a setting of cx in such a file.
+const SETTING_ELSEWHERE: &str = "this file has servers only: write it in `~/.config/cx/config.json`";
+
 /// Every key of `cache`.
 pub(super) const CACHE_KEYS: &[&str] = &["enabled", "directory"];
 
@@ -228,7 +231,9 @@ pub(super) fn named_file(root: Node, findings: &mut Vec<Finding>) -> OwnFile {
 
 /// Reads servers of a file that may contain nothing else. Records all mistakes.
 fn named_servers(fields: &mut Fields<'_, '_>, location: Option<Location>) -> Vec<ServerEntry> {
-    fields.check_names(SERVERS_FILE_KEYS);
+    fields.check_names_with(SERVERS_FILE_KEYS, |name| {
+        FILE_KEYS.contains(&name).then(|| SETTING_ELSEWHERE.to_owned())
+    });
     let servers = own_servers(fields);
     if fields.findings.is_empty() && !fields.has(&["mcpServers"]) {
         let expected = "an object with the key `mcpServers`";

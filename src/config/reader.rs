@@ -188,11 +188,17 @@ impl<'a, 'f> Fields<'a, 'f> {
 
     /// Records every key that is not in `known`.
     pub(super) fn check_names(&mut self, known: &[&str]) {
+        self.check_names_with(known, |_| None);
+    }
+
+    /// Does the same. `hint` may know more about a name than which one is similar.
+    pub(super) fn check_names_with(&mut self, known: &[&str], hint: impl Fn(&str) -> Option<String>) {
         let unknown = self.members.iter().filter(|member| !known.contains(&member.name.as_str()));
         for member in unknown {
             // Searching for a hint costs time, and a file may have a hundred thousand mistakes of which only twenty are
             // shown.
-            let hint = (self.findings.len() < MAX_HINTS).then(|| unknown_key_hint(&member.name, known));
+            let hint = (self.findings.len() < MAX_HINTS)
+                .then(|| hint(&member.name).unwrap_or_else(|| unknown_key_hint(&member.name, known)));
             let kind = FindingKind::UnknownKey { key: self.key.child(&member.name) };
             self.findings.push(Finding { kind, location: member.location, hint });
         }

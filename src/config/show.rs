@@ -60,6 +60,7 @@ impl Config {
             })),
             "cache": { "enabled": self.cache_enabled, "directory": self.cache_directory },
             "audit": self.audit.as_ref().map(|audit| json!({
+                "enabled": true,
                 "directory": audit.directory,
                 "required": audit.required,
                 "contents": audit.contents,

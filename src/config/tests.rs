@@ -299,6 +299,17 @@ fn cf_185_a_mistake_in_the_frame_is_named_too() {
 }
 
 #[test]
+fn a_setting_beside_named_servers_is_told_where_it_belongs() {
+    for (key, expected) in [
+        ("deny", "this file has servers only: write it in `~/.config/cx/config.json`"),
+        ("mcpServer", "did you mean `mcpServers`?"),
+    ] {
+        let error = parse(&format!(r#"{{"mcpServers": {{}}, "{key}": []}}"#)).unwrap_err();
+        assert_eq!(error.hint(), Some(expected), "{key}");
+    }
+}
+
+#[test]
 fn comments_and_trailing_commas_are_fine() {
     let servers = parse("// one\n{\"mcpServers\": {/* two */ \"a\": {\"command\": \"x\",},},}").unwrap();
     assert_eq!(servers, [McpServer::stdio("a", "x")]);

@@ -7,6 +7,7 @@
 //! with names that were checked: a script can cause one, but it can neither change what it says nor
 //! stop it from being given to other errors. Guests give hints too, for what only they know.
 
+mod awaits;
 mod codes;
 mod ending;
 mod fields;
@@ -19,19 +20,20 @@ mod source;
 mod stalled;
 mod strict;
 
+pub(crate) use self::awaits::forgets_call;
+use self::awaits::{AWAIT, FORGOTTEN, GIVES_UP, NOT_AWAITED};
 use self::ending::has_no_data;
 use self::source::{
     attribute, gathers_one, has_word, keeps_call, method, takes_block, takes_field, takes_member_of,
 };
 use crate::json::Json;
+use crate::run::check::survey::Survey;
 use crate::run::context::ExecutionContext;
 use crate::run::ledger::CallFacts;
 use crate::run::result::{ErrorCode, LogLevel, Outcome};
 use crate::run::script::Language;
 use crate::tools::ToolErrorCode;
 use crate::tools::names::is_identifier;
-
-const AWAIT: &str = "did you forget `await`?";
 
 /// The answer of a tool is not what the script takes it for.
 const ANSWER: &str =
@@ -132,18 +134,11 @@ const DICT_METHODS: &[&str] = &["get", "items", "keys", "setdefault", "update", 
 /// Words with which a function begins that is called with the input.
 const ENTRIES: &[&str] = &["main", "run", "default"];
 
-/// Words of a script that gives up calls on purpose.
-const GIVES_UP: &[&str] = &["Promise.race", "Promise.any", "signal"];
-
-const NOT_AWAITED: &str = "the script ended before all of its calls were answered, and what they would return is lost: \
-                           write `await` before each, or `await Promise.all(list.map(async (x) => …))`; `forEach` \
-                           awaits nothing";
-
 /// Adds a hint to the error of a script that has failed, if one fits and there is none yet.
 ///
 /// Call it before the instance is dropped: a call that is unfinished then is one that the script
 /// did not await.
-pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
+pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext, survey: &Survey) {
     let Outcome::Failed(error) = outcome else { return };
     error.hint = stalled::hint(error, &context.script.source).or(error.hint.take());
     if error.hint.is_some() || error.code != ErrorCode::RuntimeError {
@@ -189,7 +184,10 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
             .or_else(|| failure.looks_for_server().then(|| reach::servers(context, PYTHON))),
     };
     let is_answer = of_language.as_deref() == Some(ANSWER);
-    let of_language = is_answer.then(|| fields::only_field(failure.name, context)).flatten().or(of_language);
+    let of_call = awaits::hint(&failure, error.line, context, survey);
+    let of_call = of_call.filter(|_| is_answer || of_language.is_none());
+    let of_field = || is_answer.then(|| fields::only_field(failure.name, context)).flatten();
+    let of_language = of_call.or_else(of_field).or(of_language);
     let of_files = files::granted(failure.name, failure.message, context);
     error.hint = error.hint.take().or(of_language).or(of_files);
 }
@@ -199,12 +197,12 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext) {
 /// - Its value is null or empty because it took an answer for an envelope: `return r.structuredContent` is no error,
 ///   nor is `return r.content[0].text` where `content` is a text. A script that prints has its result in the output.
 /// - It reads a field by another form of its name than the one that a tool has returned, or of an input that is a text.
-/// - Calls have no answer, because nothing awaits them: `list.forEach(async (x) => await tools.a.b(x))` is no error. A
-///   script that catches the error of `Promise.all` leaves the other calls on purpose. In Python tasks are awaited or
-///   cancelled, and a coroutine that is not awaited is reported by the guest.
-pub(crate) fn warn(outcome: &Outcome, context: &ExecutionContext) {
+/// - Calls have no answer, because nothing awaits them: `list.forEach(async (x) => await tools.a.b(x))` is no error,
+///   `return tools.a.b().length` is none. A script that catches the error of `Promise.all` leaves others on purpose. In
+///   Python tasks are awaited or cancelled, and the guest reports a coroutine that is not awaited.
+pub(crate) fn warn(outcome: &Outcome, context: &ExecutionContext, forgets_call: bool) {
     let lines = match outcome {
-        Outcome::Returned(value) => warnings(value, context),
+        Outcome::Returned(value) => warnings(value, context, forgets_call),
         Outcome::Failed(_) => Vec::new(),
     };
     let lines = match context.tape() {
@@ -217,7 +215,7 @@ pub(crate) fn warn(outcome: &Outcome, context: &ExecutionContext) {
 }
 
 /// The warnings about a script that has returned `value`.
-fn warnings(value: &Json, context: &ExecutionContext) -> Vec<(LogLevel, String)> {
+fn warnings(value: &Json, context: &ExecutionContext, forgets_call: bool) -> Vec<(LogLevel, String)> {
     let (script, facts) = (&context.script, context.call_facts());
     let has_result = context.has_output() || !has_no_data(value.text());
     let mut warnings = Vec::new();
@@ -227,6 +225,8 @@ fn warnings(value: &Json, context: &ExecutionContext) -> Vec<(LogLevel, String)>
         && !GIVES_UP.iter().any(|word| script.source.contains(word))
     {
         warnings.push(NOT_AWAITED.to_owned());
+    } else if forgets_call && !has_result {
+        warnings.push(FORGOTTEN.to_owned());
     }
     if !has_result
         && facts.has_returned

@@ -90,7 +90,7 @@ pub(crate) struct RunNotifications {
 /// The progress that was sent under one token. It only increases.
 #[derive(Default)]
 struct SentProgress {
-    last: f64,
+    last: Option<f64>,
     /// The last report.
     reported: f64,
     /// Number of other notifications since the last report.
@@ -101,7 +101,7 @@ impl SentProgress {
     /// The progress value of a report.
     fn report(&mut self, value: f64) -> f64 {
         // A dispatcher of an embedder may report what is no number.
-        let value = if value.is_nan() { self.reported } else { value.min(MAX_PROGRESS) };
+        let value = if value.is_nan() { self.reported } else { value.clamp(0.0, MAX_PROGRESS) };
         (self.reported, self.others) = (value, 0);
         self.grow(value)
     }
@@ -114,8 +114,12 @@ impl SentProgress {
     }
 
     fn grow(&mut self, value: f64) -> f64 {
-        self.last = if value > self.last { value } else { self.last.next_up() };
-        self.last
+        let value = match self.last {
+            Some(last) if value <= last => last.next_up(),
+            _ => value,
+        };
+        self.last = Some(value);
+        value
     }
 }
 
@@ -299,6 +303,16 @@ mod tests {
         assert!(values.is_sorted_by(|a, b| a < b), "{values:?}");
         // What says nothing about the progress hardly counts.
         assert!(values[1] < 0.01 && values[3] < 0.51 && values[7] < 2.001 && values[9] < 2.01, "{values:?}");
+    }
+
+    /// What has not begun is at 0, as scripts write it.
+    #[test]
+    fn the_first_report_may_be_0() {
+        let mut sent = SentProgress::default();
+        assert_eq!([sent.report(0.0), sent.report(1.0)], [0.0, 1.0]);
+        let mut sent = SentProgress::default();
+        let values = [sent.report(-1.0), sent.report(0.0), sent.report(1.0)];
+        assert!(values[0] == 0.0 && values.is_sorted_by(|a, b| a < b), "{values:?}");
     }
 
     /// Above the largest number there is none that a notification could have.

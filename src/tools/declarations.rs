@@ -17,6 +17,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use self::model::Model;
 use self::types::{Aliases, Layout, arguments_of, comment, type_of};
 pub(crate) use self::types::{property, string};
 use super::dispatch::ToolDefinition;
@@ -261,7 +262,11 @@ fn parameters_and_result(
     mut aliases: Option<&mut Aliases>,
 ) -> String {
     let input = parsed(&tool.definition.input_schema);
-    let is_required = SchemaView::root(&input).required().next().is_some();
+    let is_required = SchemaView::root(&input).required().next().is_some() || {
+        // The alternatives of a schema may each require something.
+        let model = Model::new(&input, false);
+        model.needs_fields(&model.root)
+    };
     let parameter = if is_required { "args" } else { "args?" };
     let arguments = arguments_of(&input, layout, aliases.as_deref_mut());
     let result = match tool.output_schema() {

@@ -57,7 +57,10 @@ pub(super) fn tool(name: &str, context: &ExecutionContext) -> Option<String> {
         .map(|server| format!("`await tools.{}.{name}({arguments})`", of_language(server)))
         .collect();
     let more = if named.len() > MAX_TOOLS { ", …" } else { "" };
-    (!shown.is_empty()).then(|| format!("a tool is called with its server: {}{more}", shown.join(", ")))
+    if shown.is_empty() {
+        return full_name(name, context);
+    }
+    Some(format!("a tool is called with its server: {}{more}", shown.join(", ")))
 }
 
 /// What a script calls that is a server, as `fetch(…)` where a server has that name.
@@ -76,13 +79,14 @@ pub(super) fn called_server(message: &str, context: &ExecutionContext) -> Option
     })
 }
 
-/// How a script calls a tool whose server and name it has in one text, as in `tools["files.read"]`.
+/// How a script calls a tool whose server and name it has in one text, as in `tools["files.read"]`, or in one name, as
+/// other programs have it: `tools.files_read(…)`.
 fn full_name(name: &str, context: &ExecutionContext) -> Option<String> {
-    let (server, tool) = name.split_once(['.', '/'])?;
-    let is_short = name.len() <= MAX_NAME && is_identifier(tool);
-    if !is_short || !context.server_names().iter().any(|known| **known == *server) {
+    if name.len() > MAX_NAME {
         return None;
     }
+    let servers = context.server_names();
+    let (server, tool) = servers.iter().find_map(|server| Some((server, tool_of(server, name, context)?)))?;
     Some(match context.script.language {
         Language::Python => {
             format!("a tool is called with its server: `await tools.{}.{tool}(…)`", python_name(server))
@@ -94,6 +98,18 @@ fn full_name(name: &str, context: &ExecutionContext) -> Option<String> {
             )
         }
     })
+}
+
+/// `read` of `files.read`, and of `files_read` and `files__read` if the server `files` has that tool.
+fn tool_of<'a>(server: &str, name: &'a str, context: &ExecutionContext) -> Option<&'a str> {
+    let python = python_name(server);
+    let rest = name.strip_prefix(server).or_else(|| name.strip_prefix(&*python))?;
+    if let Some(tool) = rest.strip_prefix(['.', '/']) {
+        return is_identifier(tool).then_some(tool);
+    }
+    let tool =
+        rest.strip_prefix("__").or_else(|| rest.strip_prefix('_')).filter(|tool| is_identifier(tool))?;
+    context.servers_with_tool(tool, usize::MAX).iter().any(|known| **known == *server).then_some(tool)
 }
 
 /// What a script wants of `tools` that is no server: a tool, or what other programs have there.

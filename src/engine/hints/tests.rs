@@ -1,5 +1,6 @@
 use super::*;
 
+mod awaits;
 mod foreign;
 mod of_models;
 

@@ -33,6 +33,8 @@ pub(super) struct ActiveRun {
 struct Steps {
     is_prepared: bool,
     check_time: Duration,
+    /// Whether the script has returned nothing and does not await a call.
+    forgets_call: bool,
 }
 
 /// A run that its worker has executed, and that may not be answered yet.
@@ -49,6 +51,7 @@ pub(super) struct EndedRun {
     pub(super) is_instance_fresh: bool,
     /// Bytes of new memory that the run has touched.
     pub(super) touched_bytes: usize,
+    forgets_call: bool,
 }
 
 impl ActiveRun {
@@ -116,7 +119,17 @@ impl ActiveRun {
         drop(resident);
         let reply = reply.take();
         let is_instance_fresh = outcome.is_ok() && !steps.is_prepared && watched.stop.reason().is_none();
-        EndedRun { context, reply, outcome, measured, has_low_priority, is_instance_fresh, touched_bytes }
+        let forgets_call = steps.forgets_call;
+        EndedRun {
+            context,
+            reply,
+            outcome,
+            measured,
+            has_low_priority,
+            is_instance_fresh,
+            touched_bytes,
+            forgets_call,
+        }
     }
 
     fn outcome<E: Engine>(
@@ -180,7 +193,8 @@ impl ActiveRun {
             Some(error) => Outcome::Failed(error),
             None => {
                 let mut outcome = instance.execute(&host, source, prepared).await;
-                hints::add(&mut outcome, context);
+                hints::add(&mut outcome, context, &survey);
+                steps.forgets_call = hints::forgets_call(&outcome, context, &survey);
                 context.add_problems(&mut outcome, &survey);
                 outcome
             }
@@ -200,7 +214,7 @@ impl EndedRun {
 
     /// Frees the compute slot and sends the reply, if the watchdog has not sent it.
     pub(super) fn answer(self) {
-        let Self { context, reply, outcome, measured, .. } = self;
+        let Self { context, reply, outcome, measured, forgets_call, .. } = self;
         context.turn.end();
         let Some(reply) = reply else { return };
         let lost = |message| {
@@ -211,7 +225,7 @@ impl EndedRun {
             (Err(panic), _) => lost(panic_message(&*panic)),
             (Ok(_), Some(message)) => lost(message.to_owned()),
             (Ok(outcome), None) => {
-                hints::warn(&outcome, &context);
+                hints::warn(&outcome, &context, forgets_call);
                 Ok(context.finish(outcome, measured))
             }
         });

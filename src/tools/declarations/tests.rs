@@ -5,6 +5,7 @@ use swc_ecma_parser::{Parser, StringInput, Syntax, TsSyntax, lexer::Lexer};
 
 use super::*;
 
+mod alternatives;
 mod bounds;
 
 fn tool(name: &str, input: Value) -> ToolDefinition {

@@ -209,7 +209,7 @@ fn servers_move_behind_cx_and_back() {
     // A second time there is nothing to do, and nothing to undo.
     let after = home.files();
     let output = home.setup(&["--yes", "--take-out", "--no-connect"]);
-    assert!(text(&output.stdout).contains("nothing to do"), "{}", text(&output.stdout));
+    assert!(text(&output.stdout).contains("nothing to do: what was chosen is"), "{}", text(&output.stdout));
     assert_eq!(home.files(), after);
 
     let output = home.setup(&["--undo"]);

@@ -36,6 +36,7 @@ fn every_setting_is_shown_with_its_origin() {
         r#"direct: ["time.*"]"#,
         r#"mode: "auto""#,
         "interfaces: false",
+        "audit.enabled: true",
         "audit.contents: true",
         r#"isolation.mode: "in-process""#,
         r#"clientRate: {"calls":3,"perMs":1000}"#,

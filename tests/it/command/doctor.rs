@@ -298,6 +298,14 @@ fn configuration_that_is_wrong_ignored_or_not_trusted() {
     }
     ill.has("ok", "sandbox features of the kernel", "not known whether they are configured", "");
 
+    // A line for each check, however many mistakes a file has.
+    home.write(".config/cx/config.json", r#"{"mcpServer": {}, "limits": {"timeoutMs": 0}}"#);
+    let ill = home.doctor(&["--offline"]);
+    let check =
+        ill.has("problem", "configuration", "`mcpServer`: unknown key; ", "did you mean `mcpServers`?");
+    let message = check["message"].as_str().unwrap();
+    assert!(message.contains("`limits.timeoutMs`: expected ") && !message.contains('\n'), "{message}");
+
     home.write(".config/cx/config.json", &json!({
         "mcpServers": { "well": entry(&["well"]), "odd": { "command": "x", "env": { "LD_PRELOAD": "x.so" } } },
         "deny": ["absent.delete_*"],

@@ -43,6 +43,50 @@ async fn a_failed_run_says_the_shape_of_what_each_tool_returned() {
     assert!(returned(&succeeded.to_json()).iter().all(|(_, shape)| shape.is_none()));
 }
 
+/// Also if another tool has returned already, and whether the call was answered meanwhile or not.
+#[tokio::test]
+async fn a_call_that_is_not_awaited_is_not_taken_for_an_answer() {
+    let (executor, _mock) = executor();
+    for script in [
+        "return tools.mock.echo({}).map((x) => x);",
+        "const r = tools.mock.echo({});\nreturn r.map((x) => x);",
+        "for (const x of tools.mock.echo({})) console.log(x);",
+        "return tools.mock.echo({})[0].name;",
+        "return searchTools('echo').map((tool) => tool.name);",
+    ] {
+        let failed = executor.run_ts(&format!("await mock.echo({{}});\n{script}")).await.unwrap().to_json();
+        assert_eq!(failed["error"]["hint"], "did you forget `await`?", "{script}: {failed:#}");
+    }
+    for script in ["return r.map((x) => x);", "return JSON.parse(JSON.stringify(r)).data.map((x) => x);"] {
+        let script = format!("const r = await mock.echo({{}});\n{script}");
+        let awaited = executor.run_ts(&script).await.unwrap().to_json();
+        let hint = awaited["error"]["hint"].as_str().unwrap();
+        assert!(hint.starts_with("a tool's answer is its content already, parsed"), "{script}: {awaited:#}");
+    }
+}
+
+/// A field of a promise is no error. The call has been answered when the script ends.
+#[tokio::test]
+async fn a_value_is_not_silently_empty_because_a_call_is_not_awaited() {
+    let (executor, _mock) = executor();
+    let wait = "await new Promise((done) => setTimeout(done, 50));";
+    for (script, warns) in [
+        (format!("const r = tools.mock.echo({{ a: 1 }});\n{wait}\nreturn r.a;"), true),
+        (format!("const r = mock.echo({{ a: 1 }});\n{wait}\nreturn {{ a: r.a }};"), true),
+        ("const r = await tools.mock.echo({});\nreturn r.a;".to_owned(), false),
+        ("const r = JSON.parse('{}');\nreturn r.a;".to_owned(), false),
+        ("console.log(1);\nreturn JSON.parse('{}').a;".to_owned(), false),
+    ] {
+        let report = executor.run_ts(&script).await.unwrap().to_json();
+        let output = report["output"].as_str().unwrap_or_default();
+        assert_eq!(
+            output.contains("a call is not awaited: write `await` before it"),
+            warns,
+            "{script}: {report:#}"
+        );
+    }
+}
+
 /// The schema is inferred from what the script gets after the hooks.
 struct Redact;
 
@@ -114,6 +158,8 @@ async fn a_tool_that_is_called_without_its_server_is_named_with_it() {
     for (call, expected) in [
         ("await echo({ a: 1 })", "a tool is called with its server: `await tools.mock.echo({…})`"),
         ("await tools.echo({ a: 1 })", "a tool is called with its server: `await tools.mock.echo({…})`"),
+        ("await tools.mock_echo({ a: 1 })", "a tool is called with its server: `await tools.mock.echo({…})`"),
+        ("await mock__echo({ a: 1 })", "a tool is called with its server: `await tools.mock.echo({…})`"),
         (
             "await mcp__mock__echo({ a: 1 })",
             "a tool of this full name is called with `await tools.mcp__mock__echo({…})`",
@@ -132,14 +178,18 @@ async fn a_tool_that_is_called_without_its_server_is_named_with_it() {
         let script = Script::typescript(format!("{known} return {call}"));
         assert_eq!(hint(&typescript, script).await.as_deref(), Some(expected), "{call}");
     }
-    let script = Script::python("await mock.echo()\nreturn await echo(a=1)");
-    let expected = "a tool is called with its server: `await tools.mock.echo(…)`";
-    assert_eq!(hint(&python, script).await.as_deref(), Some(expected));
+    for call in ["await echo(a=1)", "await tools.mock_echo(a=1)", "await mock__echo(a=1)"] {
+        let script = Script::python(format!("await mock.echo()\nreturn {call}"));
+        let expected = "a tool is called with its server: `await tools.mock.echo(…)`";
+        assert_eq!(hint(&python, script).await.as_deref(), Some(expected), "{call}");
+    }
     // What the run may not call, or what there is not, is not named.
     let denied = Script::typescript(format!("{known} return await fail({{}})")).deny(["mock.fail"]);
     assert_eq!(hint(&typescript, denied).await, None);
-    let absent = Script::typescript(format!("{known} return await nowhere({{}})"));
-    assert_eq!(hint(&typescript, absent).await, None);
+    for name in ["nowhere", "mock_nowhere"] {
+        let absent = Script::typescript(format!("{known} return await {name}({{}})"));
+        assert_eq!(hint(&typescript, absent).await, None, "{name}");
+    }
     // A server chooses the messages of its errors.
     let told = format!("{known} await mock.fail({{ message: 'no server `echo`' }})");
     assert_eq!(hint(&typescript, Script::typescript(told)).await, None);

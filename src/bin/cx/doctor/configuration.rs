@@ -13,14 +13,19 @@ const SECTION: &str = "configuration";
 pub(super) fn unusable(error: &anyhow::Error) -> Check {
     let mend =
         diagnostic::hint(error).unwrap_or("correct what is named here; `cx config schema` has all keys");
-    Check::problem(SECTION, "files", diagnostic::message(error), mend)
+    Check::problem(SECTION, "files", on_one_line(&diagnostic::message(error)), mend)
 }
 
 /// The problem of a configuration from which no executor can be made.
 pub(super) fn no_executor(error: &anyhow::Error) -> Check {
     let mend =
         diagnostic::hint(error).unwrap_or("correct it; `cx config show` says where each value is from");
-    Check::problem(SECTION, "settings", diagnostic::message(error), mend)
+    Check::problem(SECTION, "settings", on_one_line(&diagnostic::message(error)), mend)
+}
+
+/// The text of an error on one line. An error of the configuration has a line for each mistake, and a check has one.
+fn on_one_line(text: &str) -> String {
+    text.lines().map(str::trim).collect::<Vec<_>>().join("; ")
 }
 
 /// The files, the warnings, and the servers that are not used.

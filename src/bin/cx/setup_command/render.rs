@@ -68,7 +68,7 @@ pub(super) fn render_plan(plan: &Plan) -> String {
         }
     }
     if plan.changes.is_empty() {
-        text.push_str("nothing to do: all of it is there already\n");
+        text.push_str("nothing to do: what was chosen is there already\n");
     }
     for note in &plan.notes {
         let _ = writeln!(text, "note: {}", one_line(note));

@@ -1,0 +1,126 @@
+//! Calls that a script does not await.
+
+use std::cell::LazyCell;
+use std::collections::HashSet;
+use std::ops::Range;
+
+use super::Failure;
+use super::ending::has_no_data;
+use super::source::is_part;
+use crate::run::check::survey::{Survey, Target, ToolUse};
+use crate::run::context::ExecutionContext;
+use crate::run::result::Outcome;
+use crate::run::script::Language;
+use crate::tools::names::typescript_name;
+
+pub(super) const AWAIT: &str = "did you forget `await`?";
+
+/// Words of a script that gives up calls on purpose.
+pub(super) const GIVES_UP: &[&str] = &["Promise.race", "Promise.any", "signal"];
+
+/// The warning about calls that have no answer at the end of a script.
+pub(super) const NOT_AWAITED: &str = "the script ended before all of its calls were answered, and what they would \
+                                      return is lost: write `await` before each, or `await Promise.all(list.map(async \
+                                      (x) => …))`; `forEach` awaits nothing";
+
+/// The warning about a script without a value that reads something of a call instead of its answer.
+pub(super) const FORGOTTEN: &str = "the script's value is empty, and a call is not awaited: write `await` before it, \
+                                    as in `(await tools.a.b({})).length`";
+
+/// Functions of TypeScript, besides tools, that give a promise.
+const ASYNCHRONOUS: &[&str] =
+    &["callMCPTool", "discoverMCPTools", "getToolSchema", "searchTools", "search_tools"];
+
+/// Bytes before a call in which the variable is looked for that is given its value.
+const MAX_DECLARATION: usize = 200;
+
+/// The hint for a script in TypeScript that takes a call for its answer: before it is awaited it is a promise.
+pub(super) fn hint(
+    failure: &Failure<'_>,
+    line: Option<u32>,
+    context: &ExecutionContext,
+    survey: &Survey,
+) -> Option<String> {
+    let may_be = failure.name == "TypeError" && context.script.language == Language::TypeScript;
+    let is_forgotten = || is_forgotten(failure.message, line, failure.source, survey, &is_server(context));
+    (may_be && is_forgotten()).then(|| AWAIT.to_owned())
+}
+
+/// Whether a script in TypeScript that has returned nothing has a call of a tool that it does not await, as far as its
+/// text says.
+pub(crate) fn forgets_call(outcome: &Outcome, context: &ExecutionContext, survey: &Survey) -> bool {
+    let is_server = is_server(context);
+    let mut forgotten = survey.uses.iter().filter(|one| one.is_forgotten);
+    matches!(outcome, Outcome::Returned(value) if has_no_data(value.text()))
+        && context.script.language == Language::TypeScript
+        && forgotten.any(|one| is_call(one, &is_server))
+}
+
+/// Whether a variable is a server. The names are read once: a script may have hundreds of calls.
+fn is_server(context: &ExecutionContext) -> impl Fn(&str) -> bool {
+    let names = LazyCell::new(|| {
+        let names = context.server_names();
+        names.iter().flat_map(|name| [String::from(&**name), typescript_name(name)]).collect::<HashSet<_>>()
+    });
+    move |name| names.contains(name)
+}
+
+/// Whether it is a call of a tool. A survey also has the calls of all other variables, which `is_server` tells apart.
+fn is_call(one: &ToolUse, is_server: &dyn Fn(&str) -> bool) -> bool {
+    match &one.target {
+        Target::Tool { .. } | Target::Full(_) => true,
+        Target::ToolOfGlobal { server, .. } => is_server(server),
+        Target::Server(_) | Target::Unknown => false,
+    }
+}
+
+/// Whether an error of this message, which `line` has raised, is about a call that is not awaited: V8 names the call,
+/// or the survey has found it in that line, or it has found it as the value of the variable that V8 names.
+pub(super) fn is_forgotten(
+    message: &str,
+    line: Option<u32>,
+    source: &str,
+    survey: &Survey,
+    is_server: &dyn Fn(&str) -> bool,
+) -> bool {
+    let subject = subject(message);
+    let iterated = message.strip_suffix(" is not a function or its return value is not iterable");
+    let called = iterated.or_else(|| subject.strip_suffix("(...)"));
+    if called.is_some_and(|called| called.starts_with("tools.") || ASYNCHRONOUS.contains(&called)) {
+        return true;
+    }
+    let failed = line.and_then(|line| bytes_of(source, line));
+    survey.uses.iter().filter(|one| one.is_forgotten).any(|one| {
+        let is_meant = || {
+            failed.as_ref().is_some_and(|failed| failed.contains(&one.at.start))
+                || variable(source, one.at.start).is_some_and(|name| name == subject)
+        };
+        is_call(one, is_server) && is_meant()
+    })
+}
+
+/// `r` of `r.map is not a function` and of `r is not iterable`.
+fn subject(message: &str) -> &str {
+    match message.strip_suffix(" is not a function") {
+        Some(function) => function.rsplit_once('.').map_or("", |(object, _)| object),
+        None => message.strip_suffix(" is not iterable").unwrap_or_default(),
+    }
+}
+
+/// The bytes of a line, which counts from 1.
+fn bytes_of(source: &str, line: u32) -> Option<Range<usize>> {
+    let mut lines = source.split_inclusive('\n');
+    let mut start = 0;
+    for _ in 1..line {
+        start += lines.next()?.len();
+    }
+    Some(start..start + lines.next()?.len())
+}
+
+/// The variable that is given the value of the expression at this byte: `r` of `const r = tools.files.list()`.
+fn variable(source: &str, at: usize) -> Option<&str> {
+    let before = source.get(source.floor_char_boundary(at.saturating_sub(MAX_DECLARATION))..at)?;
+    let before = before.trim_end().strip_suffix('=')?.trim_end();
+    let name = &before[before.trim_end_matches(is_part).len()..];
+    (!name.is_empty()).then_some(name)
+}
