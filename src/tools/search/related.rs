@@ -133,7 +133,7 @@ fn add_produced(documents: &[Document<'_>], positions: &[u32], related: &mut [Ve
     if fields.is_empty() {
         return;
     }
-    let (taken, consumers) = taken_words(documents, positions, &mut words);
+    let Taken { words: taken, consumers } = taken_words(documents, positions, &mut words);
     for (position, words) in &taken {
         let rare =
             words.iter().filter(|word| consumers.get(word).is_some_and(|&tools| tools <= MAX_CONSUMERS));
@@ -173,15 +173,17 @@ fn producers(
     producers
 }
 
-/// The words of each parameter that are in the name of a field, sorted, with the parameter's tool; and the number of
-/// tools whose parameters have each of these words.
-fn taken_words(
-    documents: &[Document<'_>],
-    positions: &[u32],
-    words: &mut FieldWords,
-) -> (Vec<(u32, Vec<u32>)>, HashMap<u32, usize>) {
-    let mut taken: Vec<(u32, Vec<u32>)> = Vec::new();
-    let mut consumers: HashMap<u32, usize> = HashMap::new();
+/// The words of parameters that are in names of fields.
+#[derive(Default)]
+struct Taken {
+    /// The words of each parameter, sorted, with the parameter's tool.
+    words: Vec<(u32, Vec<u32>)>,
+    /// The number of tools whose parameters have each of these words.
+    consumers: HashMap<u32, usize>,
+}
+
+fn taken_words(documents: &[Document<'_>], positions: &[u32], words: &mut FieldWords) -> Taken {
+    let mut taken = Taken::default();
     for &position in positions {
         let mut all: HashSet<u32> = HashSet::new();
         let mut left = MAX_TEXT_WORDS;
@@ -192,14 +194,14 @@ fn taken_words(
             if !found.is_empty() {
                 found.sort_unstable();
                 all.extend(&found);
-                taken.push((position, found));
+                taken.words.push((position, found));
             }
         }
         for word in all {
-            *consumers.entry(word).or_default() += 1;
+            *taken.consumers.entry(word).or_default() += 1;
         }
     }
-    (taken, consumers)
+    taken
 }
 
 /// The words of the names of fields, as numbers of their stems.
