@@ -3,7 +3,7 @@
 // for long gets an argument whose every step runs JavaScript: a proxy around the receiver, an iterator or a loop of
 // 19_guarding.js or of this file, each turn of which is short. Ordinary calls (real arrays of ordinary size) go to V8
 // unchanged. Defense in depth only; see README.md. `21_text_guards.js` does the same for text, `22_buffer_guards.js`
-// for typed arrays and buffers, `23_locale_guards.js` for languages.
+// for typed arrays and buffers, `22_date_guards.js` for dates, `23_locale_guards.js` for languages.
 
 import { core, primordials } from "ext:core/mod.js";
 import {

@@ -20,3 +20,83 @@ fn v_751_methods_of_large_typed_arrays_in_a_loop() {
     });
     out_of_time(&scripts.each_ref().map(String::as_str));
 }
+
+/// V8 goes through all of a text that begins like a date, or with brackets.
+#[test]
+fn v_786_dates_of_long_texts_in_a_loop() {
+    let calls = [
+        "Date.parse(s)",
+        "new Date(s)",
+        "new Date({ toString: () => s })",
+        "new Date({ [Symbol.toPrimitive]: () => s })",
+        "new (class extends Date {})(s)",
+        "Reflect.construct(Date.prototype.constructor, [s], Object)",
+        "many.map(Date.parse)",
+    ];
+    let scripts = calls
+        .map(|call| format!("const s = '('.repeat(2 ** 24), many = Array(1e6).fill(s); for (;;) {call}"));
+    out_of_time(&scripts.each_ref().map(String::as_str));
+}
+
+/// What V8 makes of the same, except of the last text.
+#[tokio::test]
+async fn v_786_dates_are_those_of_v8() {
+    let source = "
+        class Day extends Date { day() { return this.getUTCDate() } }
+        class Own { }
+        const day = new Day('2020-02-03'), own = Reflect.construct(Date, [5], Own), hints = [], late = [];
+        const number = { [Symbol.toPrimitive](hint) { hints.push(hint); return 7 } };
+        for (const wrong of [Symbol(), { valueOf: () => ({}), toString: () => ({}) }, { [Symbol.toPrimitive]: () => [] },
+                             { [Symbol.toPrimitive]: 5 }, 1n])
+            try { new Date(wrong) } catch (error) { late.push(error.name) }
+        const d = Object.getOwnPropertyDescriptors(Date);
+        return [
+            [new Date(5), new Date('2020-01-02'), new Date({ valueOf: () => 6 }), new Date({ toString: () => '2020-01-01' }),
+             new Date(number), new Date(new Date(8)), new Date(true), new Date(null), new Date(2020, 1), new Date('0')]
+                .map((date) => date.getTime()),
+            [new Date(undefined), new Date('x'), new Date(NaN), new Date(new Date(NaN))].map((date) => `${date}`),
+            hints, late, Date.parse('2020-01-01'), Date.parse(`${Date.parse()}`), Date.UTC(2020, 0),
+            Math.abs(new Date() - Date.now()) < 1e5, typeof Date(0), Date() === `${new Date()}` || Date() === `${new Date()}`,
+            [day.day(), day instanceof Day, day instanceof Date, day.constructor === Day, own instanceof Own,
+             Object.prototype.toString.call(own), Date.prototype.getTime.call(own)],
+            [Date.name, Date.length, Date.prototype.constructor === Date, new Date().constructor === Date, Date[Symbol.species],
+             `${Date}`, `${Date.parse}`, Date.parse.length, Object.getPrototypeOf(Date) === Function.prototype],
+            Object.keys(d), [d.prototype.writable, d.prototype.configurable, d.now.writable, d.now.enumerable],
+            [structuredClone(day) instanceof Date, structuredClone(day).getTime() === day.getTime()],
+            [Object.getOwnPropertyDescriptor(globalThis, 'Date').enumerable, new Date('('.repeat(999) + ')'.repeat(999)).getTime()],
+            Date.parse('2020-01-01' + ' '.repeat(1e3)),
+        ]";
+    let first = json!([
+        5,
+        1_577_923_200_000_u64,
+        6,
+        1_577_836_800_000_u64,
+        7,
+        8,
+        1,
+        0,
+        1_580_515_200_000_u64,
+        946_684_800_000_u64
+    ]);
+    let native = |name: &str| format!("function {name}() {{ [native code] }}");
+    let expected = json!([
+        first,
+        ["Invalid Date", "Invalid Date", "Invalid Date", "Invalid Date"],
+        ["default"],
+        ["TypeError", "TypeError", "TypeError", "TypeError", "TypeError"],
+        1_577_836_800_000_u64,
+        null,
+        1_577_836_800_000_u64,
+        true,
+        "string",
+        true,
+        [3, true, true, true, true, "[object Date]", 5],
+        ["Date", 7, true, true, null, native("Date"), native("parse"), 1, true],
+        ["length", "name", "prototype", "now", "parse", "UTC"],
+        [false, false, true, false],
+        [true, true],
+        [false, null],
+        null,
+    ]);
+    assert_eq!(value(source).await, expected);
+}
