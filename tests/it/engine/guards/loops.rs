@@ -21,6 +21,66 @@ fn v_751_methods_of_large_typed_arrays_in_a_loop() {
     out_of_time(&scripts.each_ref().map(String::as_str));
 }
 
+/// Each key is 32 KB of text that V8's own function makes.
+#[test]
+fn v_751_one_call_with_many_entries() {
+    out_of_time(&["
+        const key = { toString: String.prototype.repeat.bind('ab', 2 ** 14) };
+        Object.fromEntries(Array(2 ** 21).fill([key, 1]))"]);
+}
+
+#[test]
+fn v_787_one_call_that_makes_numbers_of_many_texts() {
+    let calls = [
+        "new Float64Array(texts)",
+        "new Uint8Array(objects)",
+        "new (class extends Float32Array {})(objects)",
+        "Float64Array.from(texts)",
+        "new Float64Array(2 ** 20).set(texts)",
+        "new Float64Array(2 ** 20).set(objects)",
+        "new Float64Array(2 ** 20).set({ length: 2 ** 20, __proto__: texts })",
+    ];
+    let scripts = calls.map(|call| {
+        format!(
+            "const text = '1'.repeat(2 ** 16) + 'a', texts = Array(2 ** 20).fill(text);
+             const objects = Array(2 ** 20).fill(Object(text)); {call}"
+        )
+    });
+    out_of_time(&scripts.each_ref().map(String::as_str));
+}
+
+/// What V8 makes of the same.
+#[tokio::test]
+async fn v_787_numbers_of_texts_are_those_of_v8() {
+    let source = "
+        const long = '1'.repeat(300), list = ['1', long, { valueOf: () => 2 }, , null, true, new Date(5), [7], '0x10'];
+        const target = new Float64Array(9), late = [];
+        target.set(list);
+        target.subarray(8).set({ length: '1', 0: { valueOf: () => 8 } });
+        for (const act of [() => target.set([1, long], 8), () => target.set(null), () => target.set({ length: 10 }),
+                           () => target.set([Symbol()]), () => Uint8Array.prototype.set.call([], [1]), () => target.set([], -1),
+                           () => new BigInt64Array([long, 1])])
+            try { act(); late.push('none') } catch (error) { late.push(error.name) }
+        target.set('ab'); target.set(5);
+        const big = new BigInt64Array(1);
+        big.set([{ valueOf: () => '12' }]);
+        return [[...target].map(String), [...new Float64Array(list)].map(String), [...Float64Array.from(list)].map(String),
+                [...Float64Array.from(list, (value) => value === long ? 3 : 4)], late, String(big[0]),
+                Uint8Array.prototype.set.name, Uint8Array.prototype.set.length, [...new Uint8Array([{ valueOf: () => '7' }, '8'])]]";
+    let expected = json!([
+        ["NaN", "NaN", "2", "NaN", "0", "1", "5", "7", "8"],
+        ["1", "1.1111111111111112e+299", "2", "NaN", "0", "1", "5", "7", "16"],
+        ["1", "1.1111111111111112e+299", "2", "NaN", "0", "1", "5", "7", "16"],
+        [4, 3, 4, 4, 4, 4, 4, 4, 4],
+        ["RangeError", "TypeError", "RangeError", "TypeError", "TypeError", "RangeError", "TypeError"],
+        "12",
+        "set",
+        1,
+        [7, 8],
+    ]);
+    assert_eq!(value(source).await, expected);
+}
+
 /// V8 goes through all of a text that begins like a date, or with brackets.
 #[test]
 fn v_786_dates_of_long_texts_in_a_loop() {
