@@ -193,12 +193,15 @@ export function iteratesOrdinarily(value) {
     stillIs(ArrayIteratorPrototype, "next", arrayIteratorNext);
 }
 
-// V8 may make as many properties or promises of a list at once.
+// V8 may make as many properties of a list at once.
 const MAX_NATIVE_STEPS = 2 ** 16;
+// V8 may wait for as many promises of a list at once. If one was rejected, deno_core then searches it among all that
+// were rejected in this turn, of which a script can make so many that each search takes milliseconds.
+const MAX_NATIVE_PROMISES = 64;
 
 // `values`, or an iterable with the same elements whose steps run JavaScript.
-export function steppingIterable(values) {
-  return iteratesOrdinarily(values) && !(values.length > MAX_NATIVE_STEPS) ? values : checkedIterable(values);
+export function steppingIterable(values, most = MAX_NATIVE_STEPS) {
+  return iteratesOrdinarily(values) && !(values.length > most) ? values : checkedIterable(values);
 }
 
 // The same, where `checkResult` gets each result of the iterator and returns the one to use.
@@ -365,19 +368,20 @@ replace(Array, "fromAsync", () => ({
 
 // Functions that take an iterable as the first argument and iterate over it natively.
 const TAKE_ITERABLES = [
-  [Promise, ["all", "allSettled", "any", "race"]],
-  [Object, ["fromEntries", "groupBy"]],
-  [Map, ["groupBy"]],
-  [Math, ["sumPrecise"]],
+  [Promise, ["all", "allSettled", "any", "race"], MAX_NATIVE_PROMISES],
+  [Object, ["fromEntries", "groupBy"], MAX_NATIVE_STEPS],
+  [Map, ["groupBy"], MAX_NATIVE_STEPS],
+  [Math, ["sumPrecise"], MAX_NATIVE_STEPS],
 ];
 for (let index = 0; index < TAKE_ITERABLES.length; index++) {
   const holder = TAKE_ITERABLES[index][0];
   const names = TAKE_ITERABLES[index][1];
+  const most = TAKE_ITERABLES[index][2];
   for (let position = 0; position < names.length; position++) {
     replace(holder, names[position], (original) => ({
       method(...args) {
         if (args.length > 0) {
-          args[0] = steppingIterable(args[0]);
+          args[0] = steppingIterable(args[0], most);
         }
         return ReflectApply(original, this, args);
       },

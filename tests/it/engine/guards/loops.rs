@@ -29,6 +29,18 @@ fn v_751_one_call_with_many_entries() {
         Object.fromEntries(Array(2 ** 21).fill([key, 1]))"]);
 }
 
+/// deno_core searches each among all that were rejected.
+#[test]
+fn v_788_one_call_that_waits_for_many_rejected_promises() {
+    let scripts = ["all", "allSettled", "any", "race"].map(|name| {
+        format!(
+            "const rejected = []; for (let i = 0; i < 2 ** 17; i++) rejected.push(Promise.reject(1));
+             Promise.{name}(rejected.slice(-60_000)).catch(() => {{}})"
+        )
+    });
+    out_of_time(&scripts.each_ref().map(String::as_str));
+}
+
 #[test]
 fn v_787_one_call_that_makes_numbers_of_many_texts() {
     let calls = [
