@@ -113,7 +113,7 @@ fn v_785_a_specifier_that_is_longer_than_any_name() {
     // A script cannot replace what makes the text, and errors are those of the import.
     let outcome = bounded(
         "Object.prototype[Symbol.toPrimitive] = () => 'nothing';
-         const found = [], specifiers = ['mcp:mock', { toString: () => 'mcp:mock', __proto__: null }, Symbol(),
+         const found = [], __specifier = 1, specifiers = ['mcp:mock', { toString: () => 'mcp:mock', __proto__: null }, Symbol(),
              { toString() { throw 5 }, __proto__: null }, `mcp:${'mock'}`];
          for (const specifier of specifiers)
              found.push(await import(specifier).then((module) => typeof module.echo, (error) => error.name ?? error));

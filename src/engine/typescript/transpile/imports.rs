@@ -1,4 +1,4 @@
-//! Bounds the specifiers that a script computes: `import(x)` becomes `import(specifier(x))`.
+//! Bounds the specifiers that a script computes: `import(x)` becomes `import(__specifier(x))`.
 //!
 //! deno_core copies a specifier before the loader sees its length, and V8 makes one text of its parts for that. The
 //! function's object becomes text when `import` reads it, as `x` would: what that throws is what the import fails with.
@@ -20,7 +20,7 @@ const TOO_LONG: &str = "a specifier of more than 65,536 characters";
 
 /// Bounds the computed specifiers in `body`. Returns whether there are any, and so a generated name.
 pub(super) fn bound(body: &mut Vec<Stmt>) -> bool {
-    let specifier = make::fresh("specifier");
+    let specifier = make::fresh("__specifier");
     let mut bounding = Bounding { call: make::name(&specifier), found: false };
     body.visit_mut_with(&mut bounding);
     if bounding.found {
