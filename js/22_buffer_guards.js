@@ -61,12 +61,22 @@ function steppingSource(name, items, isMapped = false) {
   return steppingIterable(items);
 }
 
+const arrayFrom = TypedArray.from;
+
 replace(TypedArray, "from", (original) => ({
   method(...args) {
     args[0] = typeof args[0] === "string"
       ? steppingIterable(args[0])
       : steppingSource("TypedArray.from", args[0], typeof args[1] === "function");
     return ReflectApply(original, this, args);
+  },
+}).method);
+
+replace(TypedArray, "of", (original) => ({
+  method(...args) {
+    return convertsQuickly(args)
+      ? ReflectApply(original, this, args)
+      : ReflectApply(arrayFrom, this, [steppingProxy(args, args.length)]);
   },
 }).method);
 

@@ -146,9 +146,7 @@ fn uninterrupted(statement: &str) -> String {
 async fn v_648_syntax_that_v8_does_not_interrupt_ends_with_its_worker() {
     let (executor, _mock) = executor();
     let hung = || executor.pool_stats(Language::TypeScript).hung;
-    let texts = "Array(1e4).fill('1'.repeat(1e6) + 'a')";
-    let (extreme, map) = (format!("Math.max(...{texts})"), format!("{texts}.map(Number)"));
-    for statement in ["const { k1, ...rest } = a", "({ ...a })", "s < t", &extreme, &map, "a[s + x]"] {
+    for statement in ["const { k1, ...rest } = a", "({ ...a })", "s < t", "a[s + x]"] {
         let limits = Limits { wall_time: Duration::from_secs(3), ..Limits::default() };
         let script = Script::typescript(uninterrupted(statement)).limits(limits);
         // Its time is that of the statement, and not of the worker's start.

@@ -21,12 +21,16 @@ fn v_751_methods_of_large_typed_arrays_in_a_loop() {
     out_of_time(&scripts.each_ref().map(String::as_str));
 }
 
-/// Each key is 32 KB of text that V8's own function makes.
+/// Each key is a text of 1 MB that V8's own function makes.
 #[test]
 fn v_751_one_call_with_many_entries() {
-    out_of_time(&["
-        const key = { toString: String.prototype.repeat.bind('ab', 2 ** 14) };
-        Object.fromEntries(Array(2 ** 21).fill([key, 1]))"]);
+    let scripts = ["2 ** 20", "60_000"].map(|count| {
+        format!(
+            "const key = {{ toString: String.prototype.repeat.bind('ab', 2 ** 19) }};
+             Object.fromEntries(Array({count}).fill([key, 1]))"
+        )
+    });
+    out_of_time(&scripts.each_ref().map(String::as_str));
 }
 
 /// deno_core searches each among all that were rejected.
@@ -48,6 +52,7 @@ fn v_787_one_call_that_makes_numbers_of_many_texts() {
         "new Uint8Array(objects)",
         "new (class extends Float32Array {})(objects)",
         "Float64Array.from(texts)",
+        "Float64Array.of(...texts.slice(-60_000))",
         "new Float64Array(2 ** 20).set(texts)",
         "new Float64Array(2 ** 20).set(objects)",
         "new Float64Array(2 ** 20).set({ length: 2 ** 20, __proto__: texts })",
@@ -59,6 +64,76 @@ fn v_787_one_call_that_makes_numbers_of_many_texts() {
         )
     });
     out_of_time(&scripts.each_ref().map(String::as_str));
+}
+
+#[test]
+fn v_789_one_call_with_many_arguments_that_become_numbers() {
+    let calls = ["Math.max", "Math.min", "Math.hypot", "String.fromCharCode", "String.fromCodePoint"];
+    let scripts = calls.map(|function| {
+        format!("const text = '0'.repeat(2 ** 18) + '65'; {function}(...Array(60_000).fill(text))")
+    });
+    out_of_time(&scripts.each_ref().map(String::as_str));
+}
+
+/// What V8 makes of the same.
+#[tokio::test]
+async fn v_789_functions_of_many_numbers_are_those_of_v8() {
+    let source = "
+        const results = (f) => [[], ['2'], [1, 2], [-0, 0], [1, NaN], [1, { valueOf: () => 3 }, 2], [3, 4, 12], [undefined],
+                                [Infinity, NaN], [1e-200, 1e-200, 1e-200], [1e308, 1e308, 1]]
+            .map((args) => String(f(...args)));
+        const late = [];
+        for (const f of [Math.max, Math.hypot, String.fromCharCode, String.fromCodePoint])
+            for (const wrong of [1n, Symbol()]) try { f(1, wrong) } catch (error) { late.push(error.name) }
+        try { String.fromCodePoint(65, -1) } catch (error) { late.push(error.name) }
+        const many = Array.from({ length: 100_000 }, (_, i) => i % 100);
+        return [results(Math.max), results(Math.min), results(Math.hypot), Object.is(Math.max(-0, -0, -0), -0), late,
+                [Math.max(...many), Math.min(...many), Math.hypot(...many), String.fromCharCode(...many).length],
+                [String.fromCharCode(), String.fromCharCode('65', 66.9, 65536 + 67), String.fromCodePoint('97', 0x1f600)],
+                [...Float64Array.of('1', { valueOf: () => 2 }, '3'.padStart(300, '0')), ...Uint8Array.of(300, 1)],
+                class extends Int8Array {}.of({ valueOf: () => 7 }).constructor.name.length,
+                [Math.max, Math.hypot, String.fromCharCode, Uint8Array.of].map((f) => [f.name, f.length, `${f}`])]";
+    let native = |name: &str| format!("function {name}() {{ [native code] }}");
+    let expected = json!([
+        ["-Infinity", "2", "2", "0", "NaN", "3", "12", "NaN", "NaN", "1e-200", "1e+308"],
+        ["Infinity", "2", "1", "0", "NaN", "1", "3", "NaN", "NaN", "1e-200", "1"],
+        [
+            "0",
+            "2",
+            "2.23606797749979",
+            "0",
+            "NaN",
+            "3.741657386773941",
+            "13",
+            "NaN",
+            "Infinity",
+            "1.7320508075688772e-200",
+            "1.4142135623730951e+308"
+        ],
+        true,
+        [
+            "TypeError",
+            "TypeError",
+            "TypeError",
+            "TypeError",
+            "TypeError",
+            "TypeError",
+            "TypeError",
+            "TypeError",
+            "RangeError"
+        ],
+        [99, 0, 18_120.430_458_463_175, 100_000],
+        ["", "ABC", "a\u{1f600}"],
+        [1, 2, 3, 44, 1],
+        0,
+        [
+            ["max", 2, native("max")],
+            ["hypot", 2, native("hypot")],
+            ["fromCharCode", 1, native("fromCharCode")],
+            ["of", 0, native("of")]
+        ],
+    ]);
+    assert_eq!(value(source).await, expected);
 }
 
 /// What V8 makes of the same.
