@@ -14,6 +14,7 @@ function stepping(value) {
 const EXTREMES = ["max", "min"];
 for (let index = 0; index < EXTREMES.length; index++) {
   replace(Math, EXTREMES[index], (original) => ({
+    // Two or three numbers are what is compared in loops.
     method(first, second) {
       const count = arguments.length;
       if (typeof first === "number" && typeof second === "number") {
@@ -68,9 +69,16 @@ function hypotenuse(lengthOf, values) {
 
 replace(Math, "hypot", (original) => ({
   method(first, second) {
-    return arguments.length === 2 && typeof first === "number" && typeof second === "number"
-      ? original(first, second)
-      : hypotenuse(original, arguments);
+    const count = arguments.length;
+    if (typeof first === "number" && typeof second === "number") {
+      if (count === 2) {
+        return original(first, second);
+      }
+      if (count === 3 && typeof arguments[2] === "number") {
+        return original(first, second, arguments[2]);
+      }
+    }
+    return hypotenuse(original, arguments);
   },
 }).method);
 
