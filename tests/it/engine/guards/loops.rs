@@ -75,6 +75,14 @@ fn v_789_one_call_with_many_arguments_that_become_numbers() {
     out_of_time(&scripts.each_ref().map(String::as_str));
 }
 
+/// V8 keeps 1 MB for each, which its own function would not stop to do.
+#[test]
+fn v_790_symbols_of_many_long_texts() {
+    out_of_memory(&[
+        "const text = '1'.repeat(2 ** 20); Array.from({ length: 2e4 }, (_, i) => text + i).map(Symbol.for)",
+    ]);
+}
+
 /// What V8 makes of the same.
 #[tokio::test]
 async fn v_789_functions_of_many_numbers_are_those_of_v8() {
