@@ -1,8 +1,8 @@
-//! Bounds the specifiers that a script computes: `import(x)` becomes `import(__specifier(x))`.
+//! Bounds the specifiers of dynamic imports: `import(x)` becomes `import(__specifier(x))`.
 //!
-//! deno_core copies a specifier before the loader sees its length, and V8 makes one text of its parts for that. The
-//! function's object becomes text when `import` reads it, as `x` would: what that throws is what the import fails with.
-//! It uses nothing that a script can replace.
+//! deno_core copies a specifier before the loader sees its length, and keeps it until the import ends; V8 makes one text
+//! of its parts for that. The function's object becomes text when `import` reads it, as `x` would: what that throws is
+//! what the import fails with. It uses nothing that a script can replace.
 
 use swc_common::DUMMY_SP;
 use swc_ecma_ast::{
@@ -12,13 +12,13 @@ use swc_ecma_visit::{VisitMut, VisitMutWith};
 
 use super::make;
 
-/// Maximum characters of a specifier. The loader refuses names that are a tenth as long.
-const MAX_SPECIFIER: f64 = 65_536.0;
+/// Maximum characters of a specifier: those of `mcp:` and of the longest name that the loader takes.
+const MAX_SPECIFIER: u16 = 4_100;
 
 /// What a longer one is replaced by. It names no module, so the error of the import has it.
-const TOO_LONG: &str = "a specifier of more than 65,536 characters";
+const TOO_LONG: &str = "a specifier of more than 4,100 characters";
 
-/// Bounds the computed specifiers in `body`. Returns whether there are any, and so a generated name.
+/// Bounds the specifiers in `body` that are computed or long. Returns whether there are any, and so a generated name.
 pub(super) fn bound(body: &mut Vec<Stmt>) -> bool {
     let specifier = make::fresh("__specifier");
     let mut bounding = Bounding { call: make::name(&specifier), found: false };
@@ -41,8 +41,7 @@ impl VisitMut for Bounding {
         call.visit_mut_children_with(self);
         if matches!(call.callee, Callee::Import(_))
             && let Some(argument) = call.args.first_mut()
-            // The length of a literal is bounded with that of the source.
-            && !matches!(&*argument.expr, Expr::Lit(Lit::Str(_)))
+            && !is_short(&argument.expr)
         {
             let computed = std::mem::take(&mut argument.expr);
             argument.expr = make::call(self.call.clone(), [computed]);
@@ -51,7 +50,12 @@ impl VisitMut for Bounding {
     }
 }
 
-/// ``(value) => ({ __proto__: null, toString: () => (value = `${value}`).length > 65536 ? "…" : value })``
+/// Whether it is a literal within the bound.
+fn is_short(specifier: &Expr) -> bool {
+    matches!(specifier, Expr::Lit(Lit::Str(text)) if text.value.len() <= usize::from(MAX_SPECIFIER))
+}
+
+/// ``(value) => ({ __proto__: null, toString: () => (value = `${value}`).length > 4100 ? "…" : value })``
 fn specifier_function() -> Box<Expr> {
     let value = make::fresh("value");
     let nothing = |tail| TplElement { span: DUMMY_SP, tail, cooked: None, raw: "".into() };
@@ -64,7 +68,7 @@ fn specifier_function() -> Box<Expr> {
     let length = Box::new(Expr::Member(make::member(text, "length")));
     let bounded = Expr::Cond(CondExpr {
         span: DUMMY_SP,
-        test: make::binary(length, BinaryOp::Gt, make::number(MAX_SPECIFIER)),
+        test: make::binary(length, BinaryOp::Gt, make::number(MAX_SPECIFIER.into())),
         cons: make::text(TOO_LONG),
         alt: make::name(&value),
     });

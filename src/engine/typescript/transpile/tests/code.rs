@@ -99,6 +99,7 @@ fn v_785_computed_specifiers_are_bounded() {
         "{code}"
     );
     check("import('mcp:s')", "return import('mcp:s');");
+    assert!(body(&format!("import('mcp:{}')", "x".repeat(5_000))).contains("import(__specifier('mcp:x"));
 }
 
 #[test]
