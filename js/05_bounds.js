@@ -4,6 +4,7 @@
 // first. Each argument is converted once, here, so an object that converts differently the second time gains nothing.
 
 import { core, primordials } from "ext:core/mod.js";
+import { append } from "ext:cx/19_guarding.js";
 
 const {
   ArrayBufferPrototypeGetByteLength,
@@ -226,13 +227,7 @@ export function boundedURLSearchParams(URLSearchParams) {
       length += name.length + value.length + PAIR_OVERHEAD;
       check("the query", length, MAX_URL);
       // An assignment would call a setter on `Array.prototype`.
-      ObjectDefineProperty(checked, index, {
-        __proto__: null,
-        value: [name, value],
-        writable: true,
-        enumerable: true,
-        configurable: true,
-      });
+      append(checked, index, [name, value], false);
     }
     return checked;
   };

@@ -3,7 +3,8 @@
 // for long gets an argument whose every step runs JavaScript: a proxy around the receiver, an iterator or a loop of
 // 19_guarding.js or of this file, each turn of which is short. Ordinary calls (real arrays of ordinary size) go to V8
 // unchanged. Defense in depth only; see README.md. `21_text_guards.js` does the same for text, `22_buffer_guards.js`
-// for typed arrays and buffers, `23_locale_guards.js` for languages.
+// for typed arrays and buffers, `22_date_guards.js` for dates, `22_number_guards.js` for functions of many numbers,
+// `23_locale_guards.js` for languages.
 
 import { core, primordials } from "ext:core/mod.js";
 import {
@@ -193,12 +194,16 @@ export function iteratesOrdinarily(value) {
     stillIs(ArrayIteratorPrototype, "next", arrayIteratorNext);
 }
 
-// V8 may make as many properties or promises of a list at once.
+// V8 may group or add as many elements of a list at once.
 const MAX_NATIVE_STEPS = 2 ** 16;
+// V8 may make properties of as many at once, whose names may be long texts, or wait for as many promises. If one of
+// those was rejected, deno_core searches it among all that were rejected in this turn, of which a script can make so
+// many that each search takes milliseconds.
+const MAX_NATIVE_LONG_STEPS = 64;
 
 // `values`, or an iterable with the same elements whose steps run JavaScript.
-export function steppingIterable(values) {
-  return iteratesOrdinarily(values) && !(values.length > MAX_NATIVE_STEPS) ? values : checkedIterable(values);
+export function steppingIterable(values, most = MAX_NATIVE_STEPS) {
+  return iteratesOrdinarily(values) && !(values.length > most) ? values : checkedIterable(values);
 }
 
 // The same, where `checkResult` gets each result of the iterator and returns the one to use.
@@ -365,19 +370,21 @@ replace(Array, "fromAsync", () => ({
 
 // Functions that take an iterable as the first argument and iterate over it natively.
 const TAKE_ITERABLES = [
-  [Promise, ["all", "allSettled", "any", "race"]],
-  [Object, ["fromEntries", "groupBy"]],
-  [Map, ["groupBy"]],
-  [Math, ["sumPrecise"]],
+  [Promise, ["all", "allSettled", "any", "race"], MAX_NATIVE_LONG_STEPS],
+  [Object, ["fromEntries"], MAX_NATIVE_LONG_STEPS],
+  [Object, ["groupBy"], MAX_NATIVE_STEPS],
+  [Map, ["groupBy"], MAX_NATIVE_STEPS],
+  [Math, ["sumPrecise"], MAX_NATIVE_STEPS],
 ];
 for (let index = 0; index < TAKE_ITERABLES.length; index++) {
   const holder = TAKE_ITERABLES[index][0];
   const names = TAKE_ITERABLES[index][1];
+  const most = TAKE_ITERABLES[index][2];
   for (let position = 0; position < names.length; position++) {
     replace(holder, names[position], (original) => ({
       method(...args) {
         if (args.length > 0) {
-          args[0] = steppingIterable(args[0]);
+          args[0] = steppingIterable(args[0], most);
         }
         return ReflectApply(original, this, args);
       },

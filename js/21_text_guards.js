@@ -410,6 +410,13 @@ replace(Object, "assign", (original) => ({
   },
 }).method);
 
+// V8 keeps each text for good, as one piece.
+replace(Symbol, "for", (original) => ({
+  method(key) {
+    return original(key);
+  },
+}).method);
+
 replace(JSON, "parse", (original) => ({
   method(text, reviver) {
     const source = `${text}`;

@@ -32,10 +32,27 @@ const {
 
 const TypedArray = ObjectGetPrototypeOf(Uint8Array);
 
-// The source of a typed array, with steps that run JavaScript.
-function steppingSource(name, items) {
-  if (!isObject(items) || iteratesOrdinarily(items)) {
+// Maximum characters of a text that does not count as one step when V8 makes a number of it.
+const MAX_QUICK_NUMBER = 256;
+
+// Whether V8 makes numbers of all elements at once: not of long texts, nor of objects that become them.
+function convertsQuickly(list) {
+  for (let index = 0; index < list.length; index++) {
+    const element = list[index];
+    if (typeof element === "string" ? element.length > MAX_QUICK_NUMBER : isObject(element)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// The source of a typed array, with steps that run JavaScript. `isMapped`: a function makes the numbers.
+function steppingSource(name, items, isMapped = false) {
+  if (!isObject(items)) {
     return items;
+  }
+  if (iteratesOrdinarily(items)) {
+    return isMapped || convertsQuickly(items) ? items : steppingProxy(items, items.length);
   }
   const method = items[SymbolIterator];
   if (method === undefined || method === null) {
@@ -44,9 +61,32 @@ function steppingSource(name, items) {
   return steppingIterable(items);
 }
 
+const arrayFrom = TypedArray.from;
+
 replace(TypedArray, "from", (original) => ({
   method(...args) {
-    args[0] = typeof args[0] === "string" ? steppingIterable(args[0]) : steppingSource("TypedArray.from", args[0]);
+    args[0] = typeof args[0] === "string"
+      ? steppingIterable(args[0])
+      : steppingSource("TypedArray.from", args[0], typeof args[1] === "function");
+    return ReflectApply(original, this, args);
+  },
+}).method);
+
+replace(TypedArray, "of", (original) => ({
+  method(...args) {
+    return convertsQuickly(args)
+      ? ReflectApply(original, this, args)
+      : ReflectApply(arrayFrom, this, [steppingProxy(args, args.length)]);
+  },
+}).method);
+
+replace(TypedArray.prototype, "set", (original) => ({
+  method(...args) {
+    const source = args[0];
+    if (isObject(source) && TypedArrayPrototypeGetSymbolToStringTag(source) === undefined) {
+      const isQuick = iteratesOrdinarily(source) && convertsQuickly(source);
+      args[0] = isQuick ? source : steppingProxy(source, lengthOf("set", source));
+    }
     return ReflectApply(original, this, args);
   },
 }).method);

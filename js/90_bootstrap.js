@@ -10,6 +10,8 @@ import "ext:cx/14_metadata.js";
 import { defineBuiltIn, guardRestored } from "ext:cx/20_guards.js";
 import "ext:cx/21_text_guards.js";
 import "ext:cx/22_buffer_guards.js";
+import "ext:cx/22_date_guards.js";
+import "ext:cx/22_number_guards.js";
 import "ext:cx/23_locale_guards.js";
 import { fromJson, toJson } from "ext:cx/30_json.js";
 import { describe } from "ext:cx/40_errors.js";

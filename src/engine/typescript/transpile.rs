@@ -19,6 +19,7 @@ mod decorators;
 mod emit;
 mod enums;
 mod error;
+mod imports;
 mod lower;
 mod make;
 mod messages;

@@ -146,7 +146,7 @@ fn uninterrupted(statement: &str) -> String {
 async fn v_648_syntax_that_v8_does_not_interrupt_ends_with_its_worker() {
     let (executor, _mock) = executor();
     let hung = || executor.pool_stats(Language::TypeScript).hung;
-    for statement in ["const { k1, ...rest } = a", "({ ...a })", "s < t"] {
+    for statement in ["const { k1, ...rest } = a", "({ ...a })", "s < t", "a[s + x]"] {
         // Its time is that of the statement, and not of the worker's start, and the script has time to get there.
         let limits = Limits { wall_time: Duration::from_secs(6), ..Limits::default() };
         let script = Script::typescript(uninterrupted(statement)).limits(limits);

@@ -91,6 +91,34 @@ fn v_749_names_that_are_longer_than_any_name() {
     assert_eq!(outcome["value"], "INVALID_ARGUMENTS", "{outcome:#}");
 }
 
+/// deno_core copies a specifier before the loader sees it.
+#[test]
+fn v_785_a_specifier_that_is_longer_than_any_name() {
+    for specifier in [
+        "'mcp:' + 'x'.repeat(2 ** 28)",
+        "'\u{2603}'.repeat(2 ** 28)",
+        "{ toString: () => 'x'.repeat(2 ** 28) }",
+        "{ [Symbol.toPrimitive]: () => 'mcp:' + 'x'.repeat(2 ** 28) }",
+    ] {
+        let outcome = bounded(&format!("await import({specifier})"));
+        let message = outcome["error"]["message"].as_str().unwrap_or_default();
+        let is_bound = message.starts_with("cannot import `a specifier of more than 4,100 characters`");
+        assert!(is_bound, "{specifier}: {outcome:#}");
+    }
+    let literal = "x".repeat(900_000);
+    bounded(&format!("for (let i = 0; i < 2_000; i++) import('{literal}').catch(() => {{}})"));
+    // A script cannot replace what makes the text, and errors are those of the import.
+    let outcome = bounded(
+        "Object.prototype[Symbol.toPrimitive] = () => 'nothing';
+         const found = [], __specifier = 1, specifiers = ['mcp:mock', { toString: () => 'mcp:mock', __proto__: null }, Symbol(),
+             { toString() { throw 5 }, __proto__: null }, `mcp:${'mock'}`];
+         for (const specifier of specifiers)
+             found.push(await import(specifier).then((module) => typeof module.echo, (error) => error.name ?? error));
+         return found",
+    );
+    assert_eq!(outcome["value"], json!(["function", "function", "TypeError", 5, "function"]), "{outcome:#}");
+}
+
 /// An op copies its arguments before the host can look at the run's memory again.
 #[test]
 fn v_265_one_host_call_copies_no_more_than_so_much() {

@@ -15,7 +15,7 @@ use super::error::TranspileError;
 use super::output::Transpiled;
 use super::parse::Parsed;
 use super::positions::Positions;
-use super::{constants, decorators, enums, lower, namespaces, print, refuse, survey, value, work};
+use super::{constants, decorators, enums, imports, lower, namespaces, print, refuse, survey, value, work};
 use crate::engine::fence::Part;
 
 /// Start of the wrapper. Where classes are decorated, the runtime of decorators is the argument of
@@ -93,7 +93,11 @@ fn transpile(
     cancellation.check()?;
 
     let Program::Module(module) = program else { unreachable!("no pass makes a script of a module") };
-    let lowered = lower::lower(part, module, &value, unresolved_names)?;
+    let mut lowered = lower::lower(part, module, &value, unresolved_names)?;
+    if part.text.contains("import") {
+        lowered.made_up_name |= imports::bound(&mut lowered.body);
+        cancellation.check()?;
+    }
     let mut program =
         Program::Script(Script { span: swc_common::DUMMY_SP, body: lowered.body, shebang: None });
     // Only these create names, or move an author's name into the scope of another of the same

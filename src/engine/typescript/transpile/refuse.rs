@@ -12,6 +12,10 @@ use super::patterns::find_heavy;
 use super::positions::location_of;
 use crate::engine::fence::Part;
 use crate::engine::typescript::instead;
+use crate::text;
+
+/// Maximum characters of a specifier that an error shows.
+const MAX_SHOWN: usize = 100;
 
 /// The scheme with which servers are imported.
 pub(super) const SERVER_PREFIX: &str = "mcp:";
@@ -153,7 +157,8 @@ pub(super) fn check_specifier(part: Part<'_>, source: &swc_ecma_ast::Str) -> Res
         return Ok(specifier);
     }
     let hint = instead::of_import(&specifier);
-    let message = format!("cannot import `{specifier}`: scripts have no packages and no URLs");
+    let name = text::preview(&specifier, MAX_SHOWN);
+    let message = format!("cannot import `{name}`: scripts have no packages and no URLs");
     Err(error(part, TranspileErrorKind::Syntax, source.span, &message, hint))
 }
 

@@ -75,8 +75,7 @@ pub(super) fn check_names(part: Part<'_>, program: &Program) -> Result<(), Trans
     if names.pairs <= MAX_NAME_PAIRS {
         return Ok(());
     }
-    let hint =
-        "too many declarations have the same name, in a script with an enum, a namespace or a decorator";
+    let hint = "too many declarations have the same name, in a script with an enum, namespace, decorator or `import(…)`";
     Err(refuse::error(part, TranspileErrorKind::Transpile, names.last, MESSAGE, hint))
 }
 

@@ -89,6 +89,20 @@ fn imports_are_awaited_at_the_top_unless_only_types_use_them() {
 }
 
 #[test]
+fn v_785_computed_specifiers_are_bounded() {
+    let code = body("const f = async (x) => (await import(x)).y; 1");
+    assert!(code.starts_with("const __specifier = (value)=>({ __proto__: null, toString: ()=>"), "{code}");
+    assert!(code.ends_with("const f = async (x)=>(await import(__specifier(x))).y; return 1;"), "{code}");
+    let code = body("const __specifier = 1; import(`mcp:${__specifier}`)");
+    assert!(
+        code.contains("`mcp:${__specifier") && !code.contains("import(__specifier(`mcp:${__specifier}`))"),
+        "{code}"
+    );
+    check("import('mcp:s')", "return import('mcp:s');");
+    assert!(body(&format!("import('mcp:{}')", "x".repeat(5_000))).contains("import(__specifier('mcp:x"));
+}
+
+#[test]
 fn types_leave_and_what_they_held_together_keeps_its_parentheses() {
     check("(x as any)()", "return x();");
     check("(<T>x).y; (a satisfies B)!.c", "x.y; return a.c;");

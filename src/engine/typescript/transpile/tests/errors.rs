@@ -86,6 +86,8 @@ fn imports_of_anything_but_servers_are_refused() {
     check("import _ from \"lodash\"; _.x", Syntax, 1, 15, "cannot import `lodash`");
     check("import 'file:///etc/passwd'", Syntax, 1, 8, "cannot import `file:///etc/passwd`");
     check("export * from \"https://x/\"", Syntax, 1, 15, "cannot import");
+    let long = run(&format!("import '{}'", "x".repeat(5_000))).expect_err("there is no such module");
+    assert!(long.message.len() < 200, "{}", long.message);
     check("export { a } from \"mcp:s\"", Transpile, 1, 1, "export from a server");
     check("export { default } from \"mcp:s\"", Transpile, 1, 1, "export from a server");
     check("import x from \"mcp:s\" with { type: \"json\" }; x", Transpile, 1, 28, "attributes");
