@@ -2,8 +2,10 @@
 
 `prompt.py INPUTS COMMAND...`: INPUTS is a JSON list of texts that are typed, each when the prompt is there again; or of
 pairs of a text that must be on the screen since the last input, and what is typed then. A number is a signal that is
-sent in place of typing. What is on the screen goes to stdout, without what moves the cursor, unless `CX_RAW` is set; at
-last a line says so if the command has left the terminal without lines (raw mode).
+sent in place of typing. `"background"` in place of the list starts the command in the background of its terminal, and
+sends it SIGTERM when that has stopped it: the status is that of a shell, 143 if the signal has ended it. What is on the
+screen goes to stdout, without what moves the cursor, unless `CX_RAW` is set; at last a line says so if the command has
+left the terminal without lines (raw mode).
 """
 
 import json
@@ -31,7 +33,11 @@ def main(inputs, command):
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
         os.environ.setdefault("TERM", "xterm")
+        if inputs == "background":
+            os._exit(in_background(command))
         os.execvp(command[0], command)
+    if inputs == "background":
+        inputs = []
     screen = b""
     typed_at = 0
     deadline = time.monotonic() + LONGEST
@@ -64,6 +70,24 @@ def main(inputs, command):
         sys.stdout.write("\nthe terminal is raw\n")
     sys.stdout.flush()
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def in_background(command):
+    """Starts a command and ends it as a shell does with `COMMAND &` and `kill %1`."""
+    pid = os.fork()
+    if pid == 0:
+        os.setpgid(0, 0)
+        os.execvp(command[0], command)
+    status = os.waitpid(pid, os.WUNTRACED)[1]
+    if os.WIFSTOPPED(status):
+        os.kill(pid, signal.SIGTERM)
+        os.kill(pid, signal.SIGCONT)
+        status = os.waitpid(pid, os.WUNTRACED)[1]
+        if os.WIFSTOPPED(status):
+            os.write(1, b"stopped again\n")
+            os.kill(pid, signal.SIGKILL)
+            return 1
+    return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
 def is_asked(awaited, shown):

@@ -206,6 +206,10 @@ impl ReplSession {
     /// Ends the session at a signal: the script that runs, and the prompt. The process exits after
     /// [`signals::MAX_END`] even if something hangs.
     fn watch_signals(&self) -> anyhow::Result<()> {
+        // There the prompt stops the process, and no handler would run then.
+        if terminal::is_in_background() {
+            return Ok(());
+        }
         let mut terminate = signals::listen(SignalKind::terminate())?;
         let mut hangup = signals::listen(SignalKind::hangup())?;
         let (ended, break_signal) = (self.ended.clone(), Arc::clone(&self.break_signal));

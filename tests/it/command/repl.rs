@@ -215,6 +215,8 @@ fn a_signal_at_the_prompt_ends_the_session_and_restores_the_terminal() {
         (json!([1]), 130),
         (json!([["ts> ", "for (;;) {}\r"], ["for (;;) {}", 15]]), 130),
         (json!([2, ["", "\u{4}"]]), 0),
+        // In the background the system stops the session at its prompt; a handler would be stopped with it.
+        (json!("background"), 143),
     ] {
         let (screen, status) = type_keys(inputs.clone());
         assert_eq!(status, Some(expected), "{inputs}: {screen}");
