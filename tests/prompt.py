@@ -2,10 +2,10 @@
 
 `prompt.py INPUTS COMMAND...`: INPUTS is a JSON list of texts that are typed, each when the prompt is there again; or of
 pairs of a text that must be on the screen since the last input, and what is typed then. A number is a signal that is
-sent in place of typing. `"background"` in place of the list starts the command in the background of its terminal, and
-sends it SIGTERM when that has stopped it: the status is that of a shell, 143 if the signal has ended it. What is on the
-screen goes to stdout, without what moves the cursor, unless `CX_RAW` is set; at last a line says so if the command has
-left the terminal without lines (raw mode).
+sent in place of typing, and an empty text closes the terminal. `"background"` in place of the list starts the command
+in the background of its terminal, and sends it SIGTERM when that has stopped it: the status is that of a shell, 143 if
+the signal has ended it. What is on the screen goes to stdout, without what moves the cursor, unless `CX_RAW` is set; at
+last a line says so if the command has left the terminal without lines (raw mode).
 """
 
 import json
@@ -40,6 +40,7 @@ def main(inputs, command):
         inputs = []
     screen = b""
     typed_at = 0
+    is_open = True
     deadline = time.monotonic() + LONGEST
     while time.monotonic() < deadline:
         ready, _, _ = select.select([terminal], [], [], 0.3)
@@ -58,6 +59,10 @@ def main(inputs, command):
             typed_at = len(screen)
             keys = inputs.pop(0)
             keys = keys[1] if isinstance(keys, list) else keys
+            if keys == "":
+                os.close(terminal)
+                is_open = False
+                break
             if isinstance(keys, int):
                 os.kill(pid, keys)
             else:
@@ -66,7 +71,7 @@ def main(inputs, command):
         os.kill(pid, 9)
     sys.stdout.buffer.write(screen if "CX_RAW" in os.environ else plain(screen))
     sys.stdout.buffer.flush()
-    if not termios.tcgetattr(terminal)[3] & termios.ICANON:
+    if is_open and not termios.tcgetattr(terminal)[3] & termios.ICANON:
         sys.stdout.write("\nthe terminal is raw\n")
     sys.stdout.flush()
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
