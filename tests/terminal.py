@@ -1,9 +1,9 @@
 """Runs a command at its own terminal and answers its questions.
 
 `terminal.py ANSWER COMMAND...`: the screen goes to stdout as it changes, with `<typed>` where the answer was typed,
-`PAUSE` seconds after the question was shown. A question is what `CX_QUESTION`, a regular expression, finds, if it is set.
-Before the question `y` was typed already. Each line of ANSWER is the answer to one question, and the last one is that
-to all further questions.
+`PAUSE` seconds after the question was shown. A question is what `CX_QUESTION`, a regular expression, finds, if it is
+set. Before the question `y` was typed already. Each line of ANSWER is the answer to one question, and the last one is
+that to all further questions.
 """
 
 import os

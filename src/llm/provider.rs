@@ -175,8 +175,12 @@ impl Provider {
             return Ok(response);
         }
         let refused = FailedResponse::read(response).await;
-        let is_old_name = self.kind == ProviderKind::OpenAi && refused.names(openai::NEWER_NAME);
-        if !is_old_name || !openai::use_newer_name(&mut body) {
+        let is_about_name = self.kind == ProviderKind::OpenAi && refused.names(openai::NEWER_NAME);
+        if !is_about_name || !openai::use_newer_name(&mut body) {
+            if is_about_name {
+                // Another service may answer at this address by now, which knows the older name only.
+                self.newer_name.lock().take_if(|known| known == model);
+            }
             return Err(self.failures.unsuccessful(&refused));
         }
         let response = self.post(model, &body, is_streamed).await?;

@@ -97,6 +97,7 @@ pub(crate) fn run(arguments: ReplArguments) -> anyhow::Result<ExitStatus> {
         gone,
         ended: CancellationToken::new(),
         break_signal: Arc::default(),
+        is_reading: Arc::default(),
         names: Arc::default(),
         rules,
         executor,
@@ -123,6 +124,8 @@ struct ReplSession {
     ended: CancellationToken,
     /// Makes the editor return, which restores the terminal.
     break_signal: Arc<AtomicBool>,
+    /// Whether an input is being read now.
+    is_reading: Arc<AtomicBool>,
     names: Arc<Mutex<Names>>,
     rules: Mutex<ArgumentRules>,
     executor: Executor,
@@ -153,7 +156,9 @@ impl ReplSession {
             if self.gone.is_cancelled() {
                 return Ok(ExitStatus::Output);
             }
+            self.is_reading.store(true, Ordering::Relaxed);
             let typed = prompt.read(self, runtime);
+            self.is_reading.store(false, Ordering::Relaxed);
             // A terminal that is closed cannot be read either.
             if self.ended.is_cancelled() {
                 if prompt.is_shown() {
@@ -206,10 +211,15 @@ impl ReplSession {
     /// Ends the session at a signal: the script that runs, and the prompt. The process exits after
     /// [`signals::MAX_END`] even if something hangs.
     fn watch_signals(&self) -> anyhow::Result<()> {
+        // There the prompt stops the process, and no handler would run then.
+        if terminal::is_in_background() {
+            return Ok(());
+        }
         let mut terminate = signals::listen(SignalKind::terminate())?;
         let mut hangup = signals::listen(SignalKind::hangup())?;
         let (ended, break_signal) = (self.ended.clone(), Arc::clone(&self.break_signal));
-        let gone = self.gone.clone();
+        let (gone, is_reading) = (self.gone.clone(), Arc::clone(&self.is_reading));
+        let (executor, has_terminal) = (self.executor.clone(), terminal::has_input());
         // It ends with the runtime.
         tokio::spawn(async move {
             tokio::select! {
@@ -219,7 +229,12 @@ impl ReplSession {
             ended.cancel();
             break_signal.store(true, Ordering::Relaxed);
             gone.cancel();
-            tokio::time::sleep(signals::MAX_END).await;
+            // The editor goes on reading a terminal that is closed, and never returns.
+            if has_terminal && !terminal::has_input() && is_reading.load(Ordering::Relaxed) {
+                let _late = tokio::time::timeout(signals::MAX_END, executor.close()).await;
+            } else {
+                tokio::time::sleep(signals::MAX_END).await;
+            }
             exit(ExitStatus::Interrupted);
         });
         Ok(())

@@ -11,7 +11,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::{ExitStatus, exit};
 use crate::writer::{self, Stream};
-use crate::{diagnostic, notify};
+use crate::{diagnostic, notify, terminal};
 
 /// How long after a signal the process ends, even if something hangs.
 pub(crate) const MAX_END: Duration = Duration::from_millis(4_800);
@@ -85,21 +85,28 @@ pub(crate) fn watch_interrupts(interrupted: CancellationToken) -> anyhow::Result
 }
 
 /// From now on a signal that ends the process restores the settings that the terminal at stdin has now. Questions with
-/// lists change them, and hide the cursor. Without a terminal nothing is done.
+/// lists change them, and hide the cursor. Nothing is done without a terminal, or in the background of one.
 ///
 /// # Errors
 ///
 /// If the system refuses to report signals, or a thread.
 pub(crate) fn restore_terminal() -> anyhow::Result<()> {
+    // In the background the first question stops the process, and no handler would run then.
+    if terminal::is_in_background() {
+        return Ok(());
+    }
     let Ok(settings) = tcgetattr(io::stdin()) else { return Ok(()) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut endings = runtime.block_on(async { Endings::new() })?;
     // It ends with the process.
     thread::Builder::new().name("cx-signals".to_owned()).spawn(move || {
         runtime.block_on(endings.received());
-        // A terminal that is closed has no settings.
-        let _closed = tcsetattr(io::stdin(), OptionalActions::Now, &settings);
-        let _closed = writer::write(Stream::Stderr, "\x1b[?25h\n");
+        // Put into the background since, it is stopped if it changes what is another's terminal now.
+        if !terminal::is_in_background() {
+            // A terminal that is closed has no settings.
+            let _closed = tcsetattr(io::stdin(), OptionalActions::Now, &settings);
+            let _closed = writer::write(Stream::Stderr, "\x1b[?25h\n");
+        }
         exit(ExitStatus::Interrupted);
     })?;
     Ok(())

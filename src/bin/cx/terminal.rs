@@ -1,11 +1,12 @@
-//! Capabilities of the terminal: colors and width.
+//! Capabilities of the terminal: colors and width; and whether it is this command's now.
 
 use std::env;
 use std::io::{self, IsTerminal as _};
 use std::os::fd::AsFd as _;
 
 use anstream::{AutoStream, ColorChoice};
-use rustix::termios::tcgetwinsize;
+use rustix::process::getpgrp;
+use rustix::termios::{tcgetpgrp, tcgetwinsize};
 
 use crate::writer::Stream;
 
@@ -30,6 +31,12 @@ pub(crate) fn has_input() -> bool {
 /// Whether the command is interactive: stdin and stdout are terminals.
 pub(crate) fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
+}
+
+/// Whether a shell has the command in the background of the terminal at stdin. Who changes a terminal there is stopped
+/// by the system, whole processes at once, and stopped again after each `SIGCONT`.
+pub(crate) fn is_in_background() -> bool {
+    tcgetpgrp(io::stdin()).is_ok_and(|foreground| foreground != getpgrp())
 }
 
 /// Whether programs can move the cursor of this terminal, which an editor or a question with a list needs.

@@ -160,15 +160,16 @@ impl AuditReader {
                     continue;
                 }
             }
-            let Some(name) = self.next.pop_front() else {
-                let Some(file) = self.replacement()? else { return Ok(None) };
+            if let Some(file) = self.replacement()? {
                 // What was appended before the other file was moved away comes first.
                 if let Some(line) = self.line_of_current(incomplete)? {
                     return Ok(Some(line));
                 }
                 self.current = Some(file);
+                has_next = false;
                 continue;
-            };
+            }
+            let Some(name) = self.next.pop_front() else { return Ok(None) };
             has_next = false;
             let path = self.directory.join(&name);
             match open(&path) {
@@ -221,11 +222,14 @@ impl AuditReader {
         let path = self.directory.join(&current.name);
         let identity = |metadata: &fs::Metadata| (metadata.dev(), metadata.ino());
         let known = identity(&current.reader.get_ref().metadata()?);
-        match fs::metadata(&path) {
-            Ok(metadata) if identity(&metadata) != known => {
-                Ok(Some(CurrentFile::new(current.name.clone(), open(&path)?, 0)))
-            }
-            Ok(_) => Ok(None),
+        let found = match fs::metadata(&path) {
+            Ok(metadata) if identity(&metadata) == known => return Ok(None),
+            Ok(_) => open(&path),
+            Err(error) => Err(error),
+        };
+        match found {
+            Ok(file) => Ok(Some(CurrentFile::new(current.name.clone(), file, 0))),
+            // There is none yet, or it is gone again.
             Err(error) if is_removed(&error, &path) => Ok(None),
             Err(error) => Err(error),
         }

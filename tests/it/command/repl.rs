@@ -6,19 +6,24 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::home::Home;
 use crate::support::chaos;
 
 /// The screen after these lines were typed at the prompt, and the exit status.
 fn typed(home: &Path, arguments: &[&str], inputs: &[&str]) -> (String, Option<i32>) {
+    typed_with(home, arguments, &json!(inputs))
+}
+
+/// The same, with inputs as `prompt.py` has them.
+fn typed_with(home: &Path, arguments: &[&str], inputs: &Value) -> (String, Option<i32>) {
     let config = home.join("mcp.json");
-    let server = json!({ "command": chaos::program(), "args": ["stdio", "well"] });
+    let server = chaos::entry(&["well", "--notes", home.join("notes").to_str().unwrap()]);
     fs::write(&config, json!({ "mcpServers": { "notes": server } }).to_string()).unwrap();
     let output = Command::new("python3")
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/prompt.py"))
-        .arg(json!(inputs).to_string())
+        .arg(inputs.to_string())
         .args([env!("CARGO_BIN_EXE_cx"), "repl", "--mcp-config"])
         .arg(&config)
         .args(arguments)
@@ -195,7 +200,7 @@ fn v_780_a_line_without_an_end_is_not_read_as_a_whole() {
 #[test]
 fn a_signal_at_the_prompt_ends_the_session_and_restores_the_terminal() {
     let home = tempfile::tempdir().unwrap();
-    let type_keys = |inputs: serde_json::Value| {
+    let type_keys = |inputs: Value| {
         let output = Command::new("python3")
             .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/prompt.py"))
             .arg(inputs.to_string())
@@ -215,9 +220,22 @@ fn a_signal_at_the_prompt_ends_the_session_and_restores_the_terminal() {
         (json!([1]), 130),
         (json!([["ts> ", "for (;;) {}\r"], ["for (;;) {}", 15]]), 130),
         (json!([2, ["", "\u{4}"]]), 0),
+        // In the background the system stops the session at its prompt; a handler would be stopped with it.
+        (json!("background"), 143),
     ] {
         let (screen, status) = type_keys(inputs.clone());
         assert_eq!(status, Some(expected), "{inputs}: {screen}");
         assert!(!screen.contains("the terminal is raw"), "{inputs}: {screen}");
     }
+}
+
+/// The editor reads such a terminal without an end.
+#[test]
+fn a_closed_terminal_ends_the_session_and_closes_its_servers() {
+    let home = tempfile::tempdir().unwrap();
+    let calls = "await tools.notes.echo({}); 'clo' + 'sing'\r";
+    let (screen, status) = typed_with(home.path(), &[], &json!([calls, ["closing", "x"], ["> x", ""]]));
+    assert_eq!(status, Some(130), "{screen}");
+    let notes = fs::read_to_string(home.path().join("notes")).unwrap();
+    assert!(notes.ends_with("stdin ended\n"), "it was killed: {notes}");
 }

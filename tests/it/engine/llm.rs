@@ -465,6 +465,11 @@ async fn a_service_that_wants_the_newer_name_of_the_maximum_gets_it() {
         if asked.prompt == "wrong" {
             let message = "'max_tokens' or 'max_completion_tokens' is too large";
             Reply::Status(400, "", message.to_owned())
+        } else if asked.prompt == "older" {
+            match asked.body.get("max_tokens") {
+                Some(maximum) => Reply::Text(maximum.to_string()),
+                None => Reply::Status(400, "", "Unknown parameter: 'max_completion_tokens'".to_owned()),
+            }
         } else if asked.body.get("max_tokens").is_some() {
             let message = "Unsupported parameter: 'max_tokens' is not supported with this model. \
                            Use 'max_completion_tokens' instead.";
@@ -477,11 +482,14 @@ async fn a_service_that_wants_the_newer_name_of_the_maximum_gets_it() {
     let source = "const failure = await llm.ask('wrong', { maxTokens: 77 }).catch((error) => error.message);
         const pieces = [];
         for await (const piece of llm.ask('a', { maxTokens: 78, stream: true })) pieces.push(piece);
-        return [failure, pieces.join(''), await llm.ask('b', { maxTokens: 79 })]";
+        const answers = [failure, pieces.join(''), await llm.ask('b', { maxTokens: 79 })];
+        const older = () => llm.ask('older', { maxTokens: 80 });
+        return [...answers, await older().catch((error) => error.code), await older()]";
     let result = run(&executor, Script::typescript(source)).await;
     let failure = "openai answers with status 400: 'max_tokens' or 'max_completion_tokens' is too large";
-    assert_eq!(value(&result), json!([failure, "78", "79"]));
-    // What is refused with both names is asked twice, and not a third time.
+    assert_eq!(value(&result), json!([failure, "78", "79", "MODEL_ERROR", "80"]));
+    // What is refused with both names is asked twice, and not a third time. A service that took the newer name and
+    // refuses it now is asked with the older one from then on.
     let asked = provider.asked().into_iter().map(|asked| asked.prompt);
-    assert_eq!(asked.collect::<Vec<_>>(), ["wrong", "wrong", "a", "a", "b"]);
+    assert_eq!(asked.collect::<Vec<_>>(), ["wrong", "wrong", "a", "a", "b", "older", "older"]);
 }

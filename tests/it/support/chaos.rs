@@ -25,8 +25,8 @@ const WATCHDOG: Duration = Duration::from_secs(120);
 /// is for a busy machine.
 pub(crate) const CLOSING_TIME: Duration = Duration::from_secs(15);
 
-/// The timeout of a call that gets no answer: see [`impatient`]. All others have the default one, because a busy machine
-/// may need long for an answer.
+/// The timeout of a call that gets no answer: see [`impatient`]. All others have the default one, because a busy
+/// machine may need long for an answer.
 pub(crate) const CALL_TIME: Duration = Duration::from_secs(3);
 
 /// The timeout of connecting to a server that does not answer.

@@ -20,8 +20,8 @@ fn with_secret(server: McpServer) -> McpServer {
     server.header("Authorization", SECRET)
 }
 
-/// The server of a call that ends with `code`. Only a call that gets no answer has little time: an endless answer is read
-/// until it is too large, however long that takes on a busy machine.
+/// The server of a call that ends with `code`. Only a call that gets no answer has little time: an endless answer is
+/// read until it is too large, however long that takes on a busy machine.
 fn until(server: McpServer, code: &str) -> McpServer {
     if code == "TOOL_TIMEOUT" { impatient(server) } else { server }
 }

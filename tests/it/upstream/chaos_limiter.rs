@@ -24,9 +24,11 @@ async fn up_226_a_server_that_keeps_failing_is_not_called() {
     };
     stage
         .beside(async {
-            // A success in between resets the count.
-            time_out(4).await;
-            stage.call("tools.faulty.echo({ n: 1 })").await.returned(json!({ "n": 1 }));
+            // A success in between resets the count: eight failures do not open the circuit.
+            for n in [1, 2] {
+                time_out(4).await;
+                stage.call(&format!("tools.faulty.echo({{ n: {n} }})")).await.returned(json!({ "n": n }));
+            }
             time_out(5).await;
             let called = stage.call("tools.faulty.echo({})").await;
             called.failed("CIRCUIT_OPEN", &["faulty"]);
@@ -37,7 +39,7 @@ async fn up_226_a_server_that_keeps_failing_is_not_called() {
             assert_eq!(stage.value(source).await, 100);
         })
         .await;
-    assert_eq!((stage.noted("executed target"), stage.noted("executed echo")), (9, 1), "{}", stage.notes());
+    assert_eq!((stage.noted("executed target"), stage.noted("executed echo")), (13, 2), "{}", stage.notes());
     stage.close().await;
 }
 

@@ -335,8 +335,8 @@ async fn di_168_one_server_that_hangs_hides_no_other() {
         // On a busy machine they may not be started in that time. Then others try.
         assert!(are_all_there || began.elapsed() < WATCHDOG, "{mode}: {names}");
         assert_eq!(count(names, "faulty"), 0);
-        // The servers are started at the same time, and discovery waits for two seconds; a list that never comes is
-        // given up after ten.
+        // The servers are started at the same time, and discovery waits for two seconds; a list that never comes
+        // is waited for no longer than ten.
         stopwatch.promise(Duration::from_secs(8), format_args!("a list without a server in mode {mode}"));
         assert!(result.to_json().to_string().contains("`faulty`"), "it is named: {}", result.to_json());
         executor.close().await;

@@ -59,8 +59,12 @@ fn v_798_a_file_that_takes_the_place_of_another_is_read_too() {
     assert_eq!(next().as_deref(), Some("{\"n\":2}"));
     assert_eq!(next().as_deref(), Some("{\"n\":3}"));
     assert_eq!(next(), None);
-    fs::write(directory.path().join("2026-01-02.jsonl"), "{\"n\":4}\n").unwrap();
+    // Nor is it passed over if the reader looks only when the next day has begun.
+    fs::rename(&path, &away).unwrap();
+    fs::write(&path, "{\"n\":4}\n").unwrap();
+    fs::write(directory.path().join("2026-01-02.jsonl"), "{\"n\":5}\n").unwrap();
     assert_eq!(next().as_deref(), Some("{\"n\":4}"));
+    assert_eq!(next().as_deref(), Some("{\"n\":5}"));
     assert_eq!(next(), None);
 }
 

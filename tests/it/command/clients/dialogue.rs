@@ -12,7 +12,7 @@ fn dialogue(
     dialogue_with(home, directory, arguments, &json!(answers))
 }
 
-/// The same. An answer can be the number of a signal.
+/// The same. An answer can be the number of a signal; `"background"` in place of all is one in the background.
 fn dialogue_with(home: &Home, directory: &str, arguments: &[&str], answers: &Value) -> (String, Option<i32>) {
     let output = Command::new("python3")
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/prompt.py"))
@@ -155,4 +155,7 @@ fn a_signal_during_a_question_changes_nothing_and_restores_the_terminal() {
         assert!(!screen.contains("the terminal is raw"), "{signal}: {screen}");
         assert_eq!(home.read(CLAUDE.0), claude, "{signal}");
     }
+    // In the background the system stops the process at its question; a handler would be stopped with it.
+    let (screen, status) = dialogue_with(&Home::with(&[CLAUDE]), ".", &[], &json!("background"));
+    assert_eq!(status, Some(143), "{screen}");
 }

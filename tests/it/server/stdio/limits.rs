@@ -92,7 +92,8 @@ fn limits_of_the_operator_are_caps() {
         let parameters = &tools["result"]["tools"][0]["inputSchema"]["properties"];
         assert_eq!(parameters["timeoutMs"]["maximum"], 9_000);
         assert_eq!(parameters["maxToolCalls"]["maximum"], 2);
-        let endless = json!({ "code": "await new Promise(() => {}, setTimeout(() => {}, 60_000))", "timeoutMs": 20_000 });
+        let code = "await new Promise(() => {}, setTimeout(() => {}, 60_000))";
+        let endless = json!({ "code": code, "timeoutMs": 20_000 });
         let error = &client.call("executeTypescript", endless)["structuredContent"]["error"];
         assert_eq!(error["code"], "TIMEOUT");
         assert!(error["message"].as_str().unwrap().contains("9s"), "{error}");
