@@ -26,9 +26,9 @@ pub(super) const NOT_AWAITED: &str = "the script ended before all of its calls w
 pub(super) const FORGOTTEN: &str = "the script's value is empty, and a call is not awaited: write `await` before it, \
                                     as in `(await tools.a.b({})).length`";
 
-/// Functions of TypeScript, besides tools, that give a promise.
+/// Functions of TypeScript, besides tools and those of `fs`, that give a promise.
 const ASYNCHRONOUS: &[&str] =
-    &["callMCPTool", "discoverMCPTools", "getToolSchema", "searchTools", "search_tools"];
+    &["callMCPTool", "discoverMCPTools", "fetch", "getToolSchema", "searchTools", "search_tools"];
 
 /// Bytes before a call in which the variable is looked for that is given its value.
 const MAX_DECLARATION: usize = 200;
@@ -93,7 +93,10 @@ pub(super) fn is_forgotten(
     let subject = subject(message);
     let iterated = message.strip_suffix(" is not a function or its return value is not iterable");
     let called = iterated.or_else(|| subject.strip_suffix("(...)"));
-    if called.is_some_and(|called| called.starts_with("tools.") || ASYNCHRONOUS.contains(&called)) {
+    let is_asynchronous = |called: &str| {
+        ["tools.", "fs."].iter().any(|object| called.starts_with(object)) || ASYNCHRONOUS.contains(&called)
+    };
+    if called.is_some_and(is_asynchronous) {
         return true;
     }
     let failed = at.and_then(|at| byte_at(source, at));

@@ -43,6 +43,8 @@ fn a_call_that_is_not_awaited_is_no_answer() {
         "tools.files.list(...).map is not a function",
         "tools.files.list is not a function or its return value is not iterable",
         "searchTools(...).filter is not a function",
+        "fs.readFile(...).split is not a function",
+        "fetch(...).json is not a function",
     ] {
         assert!(found(message, ""), "{message}");
     }
