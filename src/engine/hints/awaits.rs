@@ -100,13 +100,13 @@ pub(super) fn is_forgotten(
         return true;
     }
     let failed = at.and_then(|at| byte_at(source, at));
-    survey.uses.iter().filter(|one| one.is_forgotten).any(|one| {
+    survey.uses.iter().any(|one| {
         let call = source.get(one.at.clone()).unwrap_or_default();
         let arguments = called.and_then(|name| call.strip_prefix(name));
         let is_named = arguments.is_some_and(|arguments| !arguments.starts_with(is_part));
         let is_read = || failed.is_some_and(|failed| is_of_call(source, &one.at, failed));
         let is_value = || variable(source, one.at.start).is_some_and(|name| name == subject);
-        is_call(one, is_server) && (is_named || is_read() || is_value())
+        (is_named || one.is_forgotten && (is_read() || is_value())) && is_call(one, is_server)
     })
 }
 
