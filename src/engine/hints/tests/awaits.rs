@@ -52,8 +52,8 @@ fn a_call_that_is_not_awaited_is_no_answer() {
     {
         assert!(!found(message, ""), "{message}");
     }
-    // V8 names the call of a variable, something of the call is read where the error is, or the call is the value of the
-    // variable that V8 names.
+    // V8 names the call of a variable, the error is where something of the call is read, or the call is the value of
+    // the variable that V8 names.
     let undefined = "Cannot read properties of undefined (reading 'name')";
     let kept = "const r = tools.files.list();\nreturn r.^map;";
     for (message, marked, expected) in [
