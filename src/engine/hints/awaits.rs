@@ -82,7 +82,7 @@ fn is_used(source: &str, call: &Bytes) -> bool {
 }
 
 /// Whether an error of this message, at this line and column, is about a call that is not awaited: V8 names the call,
-/// or the error is where the script reads something of it, or the call is the value of the variable that V8 names.
+/// or the error is where the script reads something of it, or of the variable that has it as its value.
 pub(super) fn is_forgotten(
     message: &str,
     at: Option<(u32, u32)>,
@@ -100,12 +100,14 @@ pub(super) fn is_forgotten(
         return true;
     }
     let failed = at.and_then(|at| byte_at(source, at));
+    let read = failed.and_then(|failed| read_variable(source, failed));
     survey.uses.iter().any(|one| {
         let call = source.get(one.at.clone()).unwrap_or_default();
         let arguments = called.and_then(|name| call.strip_prefix(name));
         let is_named = arguments.is_some_and(|arguments| !arguments.starts_with(is_part));
         let is_read = || failed.is_some_and(|failed| is_of_call(source, &one.at, failed));
-        let is_value = || variable(source, one.at.start).is_some_and(|name| name == subject);
+        let is_value =
+            || variable(source, one.at.start).is_some_and(|name| name == subject || Some(name) == read);
         (is_named || one.is_forgotten && (is_read() || is_value())) && is_call(one, is_server)
     })
 }
@@ -149,6 +151,18 @@ fn is_of_call(source: &str, call: &Bytes, failed: usize) -> bool {
         None => read.strip_prefix('[').and_then(|index| index.split_once(']')).map(|(_, rest)| rest),
     };
     rest.is_some_and(|rest| rest.chars().all(|letter| is_around(letter) || matches!(letter, '.' | '?' | '[')))
+}
+
+/// The variable of which a field is read whose field is read at byte `failed`: `r` of `r.rows[0]`, at `[0]`.
+fn read_variable(source: &str, failed: usize) -> Option<&str> {
+    let read = source.get(..failed)?;
+    let object = match read.strip_suffix(']') {
+        Some(indexed) => indexed.rsplit_once('[')?.0,
+        None => read.trim_end_matches(is_part).strip_suffix('.')?,
+    };
+    let object = object.trim_end_matches(['.', '?', '!']);
+    let (outer, name) = object.split_at(object.trim_end_matches(is_part).len());
+    (!name.is_empty() && !outer.ends_with('.')).then_some(name)
 }
 
 /// The variable that is given the value of the expression at this byte: `r` of `const r = tools.files.list()`.

@@ -51,6 +51,7 @@ async fn a_call_that_is_not_awaited_is_not_taken_for_an_answer() {
         "return tools.mock.echo({}).map((x) => x);",
         "const r = tools.mock.echo({});\nreturn r.map((x) => x);",
         "for (const x of tools.mock.echo({})) console.log(x);",
+        "const r = tools.mock.echo({});\nreturn r.content[0].text;",
         "return [...mock.echo({})];",
         "return tools.mock.echo({})[0].name;",
         "const { a: { name } } = mock.echo({});",

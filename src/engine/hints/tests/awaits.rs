@@ -66,6 +66,9 @@ fn a_call_that_is_not_awaited_is_no_answer() {
         ("r.map is not a function", kept, true),
         ("r is not iterable", kept, true),
         ("r.map is not a function", "const r = files.list();\nr.^map(1)", true),
+        (undefined, "const r = files.list();\nreturn r.content^[0].name;", true),
+        (undefined, "const r = files.list();\nreturn r?.['rows']^.name;", true),
+        (undefined, "const r = files.list();\nreturn r[0]^.name;", true),
         // Something else is undefined, in the same line too.
         (undefined, "tools.files.list(); const r = await get(); return r.rows^.name;", false),
         (undefined, "tools.files.list()\nr^.name", false),
@@ -77,9 +80,13 @@ fn a_call_that_is_not_awaited_is_no_answer() {
         // A variable may be no server.
         ("r.map is not a function", "const r = JSON.parse();\nr.^map(1)", false),
         (undefined, "JSON.parse().rows^.map(1)", false),
-        ("row.map is not a function", kept, false),
-        ("r.rows.map is not a function", kept, false),
-        ("r is not a function", kept, false),
+        (undefined, "const r = JSON.parse();\nreturn r.content^[0].name;", false),
+        (undefined, "const r = files.list();\nreturn all.r.rows^[0].name;", false),
+        (undefined, "const r = files.list();\nreturn r.rows.all^[0].name;", false),
+        (undefined, "const r = files.list();\nreturn row.rows^[0].name;", false),
+        ("row.map is not a function", "const r = tools.files.list();\nreturn row.^map;", false),
+        ("r.rows.map is not a function", "const r = tools.files.list();\nreturn r.rows.^map;", false),
+        ("r is not a function", "const r = tools.files.list();\nreturn ^r();", false),
         ("r.map is not a function", "send(tools.files.list());\nr.^map(1)", false),
     ] {
         assert_eq!(found(message, marked), expected, "{message}: {marked}");
