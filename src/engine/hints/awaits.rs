@@ -153,7 +153,7 @@ fn is_of_call(source: &str, call: &Bytes, failed: usize) -> bool {
     rest.is_some_and(|rest| rest.chars().all(|letter| is_around(letter) || matches!(letter, '.' | '?' | '[')))
 }
 
-/// The variable of which a field is read whose field is read at byte `failed`: `r` of `r.rows[0]`, at `[0]`.
+/// The variable of which a field is undefined, if the error is at byte `failed`: `r` of `r.rows[0]`, at `[0]`.
 fn read_variable(source: &str, failed: usize) -> Option<&str> {
     let read = source.get(..failed)?;
     let object = match read.strip_suffix(']') {
