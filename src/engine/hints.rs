@@ -184,7 +184,7 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext, survey: &Su
             .or_else(|| failure.looks_for_server().then(|| reach::servers(context, PYTHON))),
     };
     let is_answer = of_language.as_deref() == Some(ANSWER);
-    let of_call = awaits::hint(&failure, error.line, context, survey);
+    let of_call = awaits::hint(&failure, error.line.zip(error.column), context, survey);
     let of_call = of_call.filter(|_| is_answer || of_language.is_none());
     let of_field = || is_answer.then(|| fields::only_field(failure.name, context)).flatten();
     let of_language = of_call.or_else(of_field).or(of_language);

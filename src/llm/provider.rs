@@ -16,7 +16,7 @@ mod pieces;
 mod wire;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -38,7 +38,7 @@ use super::options::{ApiKey, ModelProvider, ProviderKind};
 use crate::error::{Error, OptionName};
 use crate::net::media_type::{JSON, media_type};
 use crate::net::response::{cause, read_up_to};
-use crate::net::tls::install_provider;
+use crate::net::tls::{check_clock, install_provider};
 
 /// Time to reach a provider.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
@@ -192,9 +192,11 @@ impl Provider {
     }
 
     async fn post(&self, model: &str, body: &Value, is_streamed: bool) -> Result<Response, ModelError> {
+        let address = wire::address(self.kind, &self.base, model, is_streamed);
+        check_clock(&address, SystemTime::now()).map_err(|problem| self.failures.unreached(problem))?;
         let sending = self
             .client
-            .post(wire::address(self.kind, &self.base, model, is_streamed))
+            .post(address)
             .headers(self.headers.clone())
             .header(CONTENT_TYPE, JSON)
             .body(body.to_string())

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use http::header;
 pub(crate) use reqwest::Client;
-#[cfg(feature = "otel")]
-pub(crate) use reqwest::Error as RequestError;
 use reqwest::redirect::Policy;
 use reqwest::{ClientBuilder, Response};
+#[cfg(feature = "otel")]
+pub(crate) use reqwest::{Error as RequestError, Request};
 
 use super::errors::unavailable;
 use crate::net::response::cause;

@@ -1,5 +1,9 @@
 //! TLS of the HTTP clients of cx.
 
+use std::time::SystemTime;
+
+use reqwest::Url;
+
 /// Makes ring the process's provider of cryptography, unless it has one. reqwest takes a provider for one client only
 /// together with a verifier, and users expect the platform's verifier.
 pub(crate) fn install_provider() {
@@ -8,9 +12,12 @@ pub(crate) fn install_provider() {
 
 /// Refuses a request over TLS while the machine's clock is before 1970. rustls compares certificates with the time
 /// since then, and panics.
-#[cfg(any(feature = "mcp", feature = "fetch"))]
-pub(crate) fn check_clock(url: &reqwest::Url, now: std::time::SystemTime) -> Result<(), &'static str> {
-    if url.scheme() == "https" && now < std::time::SystemTime::UNIX_EPOCH {
+///
+/// # Errors
+///
+/// The problem, and what to do.
+pub(crate) fn check_clock(url: &Url, now: SystemTime) -> Result<(), &'static str> {
+    if url.scheme() == "https" && now < SystemTime::UNIX_EPOCH {
         return Err(
             "the clock of this machine is before 1970, so no certificate can be checked; set the clock",
         );
@@ -18,12 +25,9 @@ pub(crate) fn check_clock(url: &reqwest::Url, now: std::time::SystemTime) -> Res
     Ok(())
 }
 
-#[cfg(any(feature = "mcp", feature = "fetch"))]
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, SystemTime};
-
-    use reqwest::Url;
+    use std::time::Duration;
 
     use super::*;
 

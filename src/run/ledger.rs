@@ -130,7 +130,10 @@ impl Ledger {
         self.calls += 1;
         let max = limits.tool_calls;
         if max > 0 && self.calls > u64::from(max) {
-            let message = format!("the script may make {max} tool calls");
+            let message = match max {
+                1 => "the script may make 1 tool call".to_owned(),
+                _ => format!("the script may make {max} tool calls"),
+            };
             return Err(ToolError::new(ToolErrorCode::MaxToolCallsExceeded, message));
         }
         Ok(self.calls)

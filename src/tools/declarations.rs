@@ -17,7 +17,6 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use self::model::Model;
 use self::types::{Aliases, Layout, arguments_of, comment, type_of};
 pub(crate) use self::types::{property, string};
 use super::dispatch::ToolDefinition;
@@ -262,12 +261,8 @@ fn parameters_and_result(
     mut aliases: Option<&mut Aliases>,
 ) -> String {
     let input = parsed(&tool.definition.input_schema);
-    let is_required = SchemaView::root(&input).required().next().is_some() || {
-        // The alternatives of a schema may each require something.
-        let model = Model::new(&input, false);
-        model.needs_fields(&model.root)
-    };
-    let parameter = if is_required { "args" } else { "args?" };
+    let mut left = MAX_READ;
+    let parameter = if needs_fields(SchemaView::root(&input), &mut left) { "args" } else { "args?" };
     let arguments = arguments_of(&input, layout, aliases.as_deref_mut());
     let result = match tool.output_schema() {
         Some(schema) => type_of(&schema, layout, aliases),
@@ -275,6 +270,23 @@ fn parameters_and_result(
         None => "any".to_owned(),
     };
     format!("({parameter}: {arguments}{options}): Promise<{result}>")
+}
+
+/// Maximum number of schemas that are read for what a tool requires. Real ones have a few alternatives.
+const MAX_READ: usize = 64;
+
+/// Whether each object of the schema has a field that is required, in each alternative at least one. `left` is the
+/// number of schemas that may still be read: references can lead back, and to some schemas often.
+fn needs_fields(schema: SchemaView<'_>, left: &mut usize) -> bool {
+    let Some(others) = left.checked_sub(1) else { return false };
+    *left = others;
+    schema.required().next().is_some()
+        || schema.reference().is_ok_and(|target| target.is_some_and(|target| needs_fields(target, left)))
+        || schema.list("allOf").any(|part| needs_fields(part, left))
+        || schema.unions().any(|alternatives| {
+            let mut alternatives = alternatives.peekable();
+            alternatives.peek().is_some() && alternatives.all(|one| needs_fields(one, left))
+        })
 }
 
 /// The parsed schema, or a schema that permits anything if it is too large to be parsed here.

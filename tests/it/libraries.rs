@@ -303,3 +303,19 @@ fn each_library_is_named_by_one_module() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// With a clock before 1970, which no test can set, rustls panics in whatever sends a request.
+#[test]
+fn what_sends_requests_checks_the_clock() {
+    let mut senders = BTreeMap::new();
+    for module in modules("src", &["fuzz_lib.rs"]) {
+        let text = fs::read_to_string(root().join(&module.file)).unwrap();
+        let has_client = module.names.others.contains("reqwest") || text.contains("web::Client");
+        if has_client && [".send()", ".execute("].iter().any(|call| text.contains(call)) {
+            senders.insert(module.file, text.contains("check_clock("));
+        }
+    }
+    assert!(senders.contains_key("src/llm/provider.rs"), "{senders:?}");
+    let unchecked: Vec<_> = senders.iter().filter(|(_, is_checked)| !**is_checked).collect();
+    assert!(unchecked.is_empty(), "{unchecked:?}");
+}

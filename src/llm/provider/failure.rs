@@ -82,7 +82,12 @@ impl Failures {
         if !error.is_connect() {
             return self.unexpected();
         }
-        let message = format!("{} cannot be reached: {}", self.name, cause(error));
+        self.unreached(&cause(error))
+    }
+
+    /// The request was not sent.
+    pub(crate) fn unreached(&self, problem: &str) -> ModelError {
+        let message = format!("{} cannot be reached: {problem}", self.name);
         ModelError::new(ModelErrorKind::Unavailable, message)
     }
 

@@ -285,7 +285,7 @@ pub(crate) fn delete(
 pub(crate) fn delete_unused(connection: &Connection, since: i64) -> Result<(), StateError> {
     let deleted = connection.execute("DELETE FROM scopes WHERE used < ?1", [since])?;
     if deleted > 0 {
-        tracing::info!(scopes = deleted, "state that scripts do not use any more is deleted");
+        tracing::info!(scopes = deleted, "state that no script has used for 90 days of use is deleted");
     }
     Ok(())
 }

@@ -4,13 +4,14 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use tokio::runtime::Handle;
 
 use crate::mcp::web;
 use crate::net::response::{cause, read_up_to};
+use crate::net::tls::check_clock;
 use crate::telemetry::priority::yield_to_runs;
 
 /// Maximum bytes that are read of a collector's answer.
@@ -95,7 +96,8 @@ impl ExportClient {
     async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, String> {
         // The cause without the address, which may contain a secret.
         let failed = |error: web::RequestError| format!("no answer of the collector: {}", cause(&error));
-        let request = request.try_into().map_err(failed)?;
+        let request: web::Request = request.try_into().map_err(failed)?;
+        check_clock(request.url(), SystemTime::now()).map_err(str::to_owned)?;
         let mut answer = self.client.execute(request).await.map_err(failed)?;
         let mut response = Response::new(Bytes::new());
         *response.status_mut() = answer.status();

@@ -108,22 +108,6 @@ impl Model {
         self.object_within(of, MAX_DEPTH)
     }
 
-    /// Whether every value of the type is an object that has fields: `{}` is none of its values.
-    pub(super) fn needs_fields(&self, of: &Type) -> bool {
-        self.needs_fields_within(of, MAX_DEPTH)
-    }
-
-    fn needs_fields_within(&self, of: &Type, depth: usize) -> bool {
-        let Some(depth) = depth.checked_sub(1) else { return false };
-        match of {
-            Type::Object(object) => object.fields.iter().any(|field| !field.is_optional),
-            Type::Named(at) => self.named.get(*at).is_some_and(|of| self.needs_fields_within(of, depth)),
-            Type::Union(parts) => parts.iter().all(|part| self.needs_fields_within(part, depth)),
-            Type::Intersection(parts) => parts.iter().any(|part| self.needs_fields_within(part, depth)),
-            _ => false,
-        }
-    }
-
     fn object_within(&self, of: &Type, depth: usize) -> Option<Object> {
         let depth = depth.checked_sub(1)?;
         match of {

@@ -77,6 +77,44 @@ fn keys_in_another_order_are_the_same_definition() {
     assert!(pins.check("s", &list(&[reordered])).unwrap().is_empty());
 }
 
+/// Schemas are compared as models read them. What cannot be parsed is the same only if its text is.
+#[test]
+fn schemas_are_the_same_if_models_read_the_same() {
+    let deep = |leaf: &str| format!("{}{leaf}{}", "[".repeat(300), "]".repeat(300));
+    let (deep_one, deep_other) = (deep("1"), deep("2"));
+    for (one, other, is_same) in [
+        (r#"{"a":1,"b":{"c":[],"d":""}}"#, r#"{ "b": { "d": "", "c": [] }, "a": 1 }"#, true),
+        ("{\"a\":\"\u{e9}/\"}", r#"{"a":"\u00e9\/"}"#, true),
+        // The last of two keys counts.
+        (r#"{"a":1,"a":2}"#, r#"{"a":2}"#, true),
+        (r#"{"a":1,"a":2}"#, r#"{"a":2,"a":1}"#, false),
+        (r#"{"a":[1,2]}"#, r#"{"a":[2,1]}"#, false),
+        (r#"{"a":null}"#, "{}", false),
+        (r#"{"a":1}"#, r#"{"a":1.0}"#, false),
+        (r#"{"a":9007199254740992}"#, r#"{"a":9007199254740993}"#, false),
+        ("{\"a\":\"\u{e9}\"}", "{\"a\":\"e\u{301}\"}", false),
+        (r#"{"a":"b"}"#, "{\"a\":\"b\u{200b}\"}", false),
+        (r#"{"a":1e400}"#, r#"{"a":1e400}"#, true),
+        (r#"{"a":1e400}"#, r#"{"a":1e401}"#, false),
+        (r#"{"a":1e400}"#, "{}", false),
+        (deep_one.as_str(), deep_one.as_str(), true),
+        (deep_one.as_str(), deep_other.as_str(), false),
+    ] {
+        let tool = |schema: &str| ToolDefinition {
+            input_schema: serde_json::from_str(schema).unwrap(),
+            output_schema: Some(serde_json::from_str(schema).unwrap()),
+            ..tool("t", "", json!({}))
+        };
+        let parts: Vec<_> = differing_parts(&tool(one), &tool(other)).collect();
+        let expected: &[&str] = if is_same { &[] } else { &["inputSchema", "outputSchema"] };
+        assert_eq!(parts, expected, "{one} {other}");
+    }
+    let annotated =
+        |annotations: Value| ToolDefinition { annotations: Some(annotations), ..tool("t", "", json!({})) };
+    let (one, other) = (json!({ "a": true, "b": "" }), json!({ "b": "", "a": true }));
+    assert_eq!(differing_parts(&annotated(one), &annotated(other)).next(), None);
+}
+
 #[test]
 fn new_and_missing_tools_are_differences_too() {
     let (_directory, pins) = pins();

@@ -153,7 +153,7 @@ fn a_limit_of_calls_has_its_code_once() {
     let arguments = ["--mcp-config", "mcp.json", "--max-tool-calls", "1", "-e", source];
     let output = cx_in(directory.path(), &arguments, "");
     let shown = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(shown.contains("error[MAX_TOOL_CALLS_EXCEEDED]: the script may make 1 tool calls\n"), "{shown}");
+    assert!(shown.contains("error[MAX_TOOL_CALLS_EXCEEDED]: the script may make 1 tool call\n"), "{shown}");
 }
 
 /// A single frame is the location, which is shown anyway. Notes are more.

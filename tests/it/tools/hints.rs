@@ -51,13 +51,23 @@ async fn a_call_that_is_not_awaited_is_not_taken_for_an_answer() {
         "return tools.mock.echo({}).map((x) => x);",
         "const r = tools.mock.echo({});\nreturn r.map((x) => x);",
         "for (const x of tools.mock.echo({})) console.log(x);",
+        "const r = tools.mock.echo({});\nreturn r.content[0].text;",
+        "return [...mock.echo({})];",
         "return tools.mock.echo({})[0].name;",
+        "const { a: { name } } = mock.echo({});",
         "return searchTools('echo').map((tool) => tool.name);",
     ] {
         let failed = executor.run_ts(&format!("await mock.echo({{}});\n{script}")).await.unwrap().to_json();
         assert_eq!(failed["error"]["hint"], "did you forget `await`?", "{script}: {failed:#}");
     }
-    for script in ["return r.map((x) => x);", "return JSON.parse(JSON.stringify(r)).data.map((x) => x);"] {
+    for script in [
+        "return r.map((x) => x);",
+        "return (await mock.echo({})).map((x) => x);",
+        "return JSON.parse(JSON.stringify(r)).data.map((x) => x);",
+        // Another call in the line that failed is not awaited.
+        "mock.echo({}); return r.map((x) => x);",
+        "mock.echo({}); return r.content[0].text;",
+    ] {
         let script = format!("const r = await mock.echo({{}});\n{script}");
         let awaited = executor.run_ts(&script).await.unwrap().to_json();
         let hint = awaited["error"]["hint"].as_str().unwrap();
@@ -73,6 +83,8 @@ async fn a_value_is_not_silently_empty_because_a_call_is_not_awaited() {
     for (script, warns) in [
         (format!("const r = tools.mock.echo({{ a: 1 }});\n{wait}\nreturn r.a;"), true),
         (format!("const r = mock.echo({{ a: 1 }});\n{wait}\nreturn {{ a: r.a }};"), true),
+        // Its answer may not be needed.
+        (format!("tools.mock.echo({{ a: 1 }});\n[1].forEach((a) => mock.echo({{ a }}));\n{wait}"), false),
         ("const r = await tools.mock.echo({});\nreturn r.a;".to_owned(), false),
         ("const r = JSON.parse('{}');\nreturn r.a;".to_owned(), false),
         ("console.log(1);\nreturn JSON.parse('{}').a;".to_owned(), false),

@@ -17,3 +17,29 @@ fn arguments_are_optional_if_some_alternative_needs_none() {
         assert_eq!(signature(types(&definition)), expected);
     }
 }
+
+#[test]
+fn arguments_are_required_if_each_alternative_requires_one() {
+    let properties = json!({ "a": { "type": "null" }, "b": { "type": "null" } });
+    let (a, b, none) = (json!({ "required": ["a"] }), json!({ "required": ["b"] }), json!({}));
+    for (schema, is_required) in [
+        (json!({ "properties": properties, "anyOf": [a, b] }), true),
+        (json!({ "properties": properties, "anyOf": [a, none] }), false),
+        (json!({ "properties": properties, "anyOf": [] }), false),
+        (json!({ "properties": properties, "allOf": [none, { "oneOf": [a, b] }] }), true),
+        (json!({ "$ref": "#/$defs/a", "$defs": { "a": a } }), true),
+        // References that lead back, and to one schema often.
+        (json!({ "$ref": "#" }), false),
+        (
+            json!({ "$ref": "#/$defs/a", "$defs": { "a": {
+                "allOf": [{ "$ref": "#/$defs/a" }, { "$ref": "#/$defs/a" }],
+                "properties": properties
+            } } }),
+            false,
+        ),
+    ] {
+        let signature = signature(types(&tool("t", schema.clone())));
+        let expected = if is_required { "t(args: " } else { "t(args?: " };
+        assert!(signature.starts_with(expected), "{schema}: {signature}");
+    }
+}
