@@ -51,18 +51,6 @@ const HASHES: &str = "TypeScript has no hashes here; Python has `hashlib` and `h
 /// `asyncio.gather` got a list.
 const GATHER: &str = "`asyncio.gather` takes the calls one by one: `await asyncio.gather(*calls)`";
 
-/// Names that scripts give the clients of servers.
-const CLIENTS: &[&str] = &[
-    "ClientSession",
-    "MCPClient",
-    "client",
-    "default_api",
-    "list_tools",
-    "mcp_client",
-    "session",
-    "stdio_client",
-];
-
 /// The beginning of the message of a call that the rules deny, and what can be done.
 const MAY_NOT_CALL: &str = "this run may not call ";
 const DENIED: &str = "`allowedTools` of the run or the rules of the operator leave it out; \
@@ -459,7 +447,7 @@ impl Failure<'_> {
     fn looks_for_server(&self) -> bool {
         if self.name == "NameError" {
             return self.calls_unknown_name()
-                || CLIENTS
+                || reach::CLIENTS
                     .iter()
                     .any(|name| self.message.starts_with(&format!("name '{name}' is not defined")));
         }
