@@ -12,10 +12,11 @@ use swc_ecma_visit::{VisitMut, VisitMutWith};
 
 use super::cancellation::Cancellation;
 use super::error::TranspileError;
+use super::make;
 use super::output::Transpiled;
 use super::parse::Parsed;
 use super::positions::Positions;
-use super::{constants, decorators, enums, lower, make, namespaces, print, refuse, survey, value, work};
+use super::{constants, decorators, enums, lower, namespaces, print, refuse, survey, value, work};
 use crate::engine::fence::Part;
 
 /// Start of the wrapper. Where classes are decorated, the runtime of decorators is the argument of
