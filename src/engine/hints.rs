@@ -7,6 +7,7 @@
 //! with names that were checked: a script can cause one, but it can neither change what it says nor
 //! stop it from being given to other errors. Guests give hints too, for what only they know.
 
+mod absent;
 mod awaits;
 mod codes;
 mod ending;
@@ -50,18 +51,6 @@ const HASHES: &str = "TypeScript has no hashes here; Python has `hashlib` and `h
 
 /// `asyncio.gather` got a list.
 const GATHER: &str = "`asyncio.gather` takes the calls one by one: `await asyncio.gather(*calls)`";
-
-/// Names that scripts give the clients of servers.
-const CLIENTS: &[&str] = &[
-    "ClientSession",
-    "MCPClient",
-    "client",
-    "default_api",
-    "list_tools",
-    "mcp_client",
-    "session",
-    "stdio_client",
-];
 
 /// The beginning of the message of a call that the rules deny, and what can be done.
 const MAY_NOT_CALL: &str = "this run may not call ";
@@ -197,6 +186,7 @@ pub(crate) fn add(outcome: &mut Outcome, context: &ExecutionContext, survey: &Su
 /// - Its value is null or empty because it took an answer for an envelope: `return r.structuredContent` is no error,
 ///   nor is `return r.content[0].text` where `content` is a text. A script that prints has its result in the output.
 /// - It reads a field by another form of its name than the one that a tool has returned, or of an input that is a text.
+/// - Its value is null because the only answer of its run does not have the field that it returns.
 /// - Calls have no answer, because nothing awaits them: `list.forEach(async (x) => await tools.a.b(x))` is no error,
 ///   `return tools.a.b().length` is none. A script that catches the error of `Promise.all` leaves others on purpose. In
 ///   Python tasks are awaited or cancelled, and the guest reports a coroutine that is not awaited.
@@ -245,6 +235,9 @@ fn warnings(value: &Json, context: &ExecutionContext, forgets_call: bool) -> Vec
     }
     if !has_result && value.is_null() && ending::is_lost(&script.source) {
         warnings.push(ending::LOST.to_owned());
+    }
+    if !has_result && value.is_null() && facts.has_returned && warnings.is_empty() {
+        warnings.extend(absent::warning(context));
     }
     warnings.into_iter().map(|warning| (LogLevel::Warn, warning)).collect()
 }
@@ -459,7 +452,7 @@ impl Failure<'_> {
     fn looks_for_server(&self) -> bool {
         if self.name == "NameError" {
             return self.calls_unknown_name()
-                || CLIENTS
+                || reach::CLIENTS
                     .iter()
                     .any(|name| self.message.starts_with(&format!("name '{name}' is not defined")));
         }

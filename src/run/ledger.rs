@@ -8,7 +8,7 @@ use crate::run::limits::Limits;
 use crate::run::result::{
     ExecuteResult, LogLevel, Outcome, Output, PlannedCall, ToolCallRecord, ToolCallStatus, Usage,
 };
-use crate::run::returned::Returned;
+use crate::run::returned::{Returned, ReturnedObject};
 use crate::text::start_bytes;
 use crate::tools::shape::Shape;
 use crate::tools::{ToolError, ToolErrorCode};
@@ -294,6 +294,12 @@ impl Ledger {
     /// The name of the field that all values have which the script received, objects with nothing else.
     pub(crate) fn only_returned_field(&self) -> Option<&str> {
         self.returned.only_field()
+    }
+
+    /// The only value that the script received, if it is an object, and small enough that all its fields are known.
+    pub(crate) fn only_returned_object(&self) -> Option<ReturnedObject> {
+        let is_small = self.result_bytes <= Shape::MAX_WHOLE_BYTES;
+        self.returned.only_object().filter(|_| is_small)
     }
 
     /// The names of all fields of values that the script received, at any level. `None` if there are `max` or more, or

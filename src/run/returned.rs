@@ -24,6 +24,14 @@ pub(super) struct Returned {
     tools: usize,
 }
 
+/// An object that a call has returned.
+pub(crate) struct ReturnedObject {
+    pub(crate) server: String,
+    pub(crate) tool: String,
+    /// The names of all its fields.
+    pub(crate) fields: Vec<String>,
+}
+
 impl Returned {
     /// Whether another result of the tool should be examined.
     pub(super) fn wants(&self, server: &str, tool: &str) -> bool {
@@ -60,6 +68,16 @@ impl Returned {
         let mut shapes = self.servers.values().flat_map(BTreeMap::values);
         let first = shapes.next()?.only_field()?;
         shapes.all(|shape| shape.only_field() == Some(first)).then_some(first)
+    }
+
+    /// The only returned value, if it is an object.
+    pub(super) fn only_object(&self) -> Option<ReturnedObject> {
+        let (server, tools) = self.servers.iter().next()?;
+        let (tool, shape) = tools.iter().next()?;
+        let is_only = self.tools == 1 && shape.calls() == 1;
+        let fields = shape.object_fields().filter(|_| is_only)?;
+        let fields = fields.into_iter().map(str::to_owned).collect();
+        Some(ReturnedObject { server: server.clone(), tool: tool.clone(), fields })
     }
 
     /// The names of all fields of returned values, at any level. `None` if there are `max` or more, or if some are not

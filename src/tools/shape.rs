@@ -27,6 +27,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::node::Node;
+use self::sampling::MAX_VALUES;
 use crate::json::Json;
 
 /// The inferred shape of a tool's results.
@@ -39,6 +40,10 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
+    /// Maximum bytes of a result of which surely every field of the outermost object is visited: each value takes two
+    /// or more.
+    pub(crate) const MAX_WHOLE_BYTES: u64 = 2 * MAX_VALUES as u64;
+
     /// The shape of one result. Visits a bounded number of its values, however large it is.
     pub(crate) fn from_value(result: &Value) -> Self {
         Self { calls: 1, root: Node::new(result) }
@@ -76,6 +81,11 @@ impl Shape {
     /// The name of the only field, if all results are objects with this field only.
     pub(crate) fn only_field(&self) -> Option<&str> {
         self.root.only_field()
+    }
+
+    /// The names of the fields, if all results are objects whose fields are all known.
+    pub(crate) fn object_fields(&self) -> Option<Vec<&str>> {
+        self.root.object_fields()
     }
 
     /// Whether objects have fields whose names are not known: those of maps, and those below the deepest level.

@@ -134,7 +134,7 @@ fn finding_group<'a>(finding: &'a Finding, name: &str) -> Group<'a> {
     group
 }
 
-/// A location whose line is empty: the end of a script.
+/// A location whose line is not shown: it is the empty one at the end of a script, or too long.
 fn origin(name: &str, line: u32, column: Option<u32>) -> Origin<'static> {
     let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
     Origin::path(printable(name)).line(number(line)).char_column(number(column.unwrap_or(1)))
@@ -146,7 +146,25 @@ fn print_groups(groups: &[Group<'_>]) {
     if let Some(width) = terminal::width(Stream::Stderr) {
         renderer = renderer.term_width(width);
     }
-    print_line(&renderer.render(groups));
+    print_line(&with_margin(&renderer.render(groups)));
+}
+
+/// Moves a location and what follows it to where they are beside a source line: the renderer's margin is as wide as the
+/// numbers of the lines that it shows, and there may be none.
+fn with_margin(rendered: &str) -> String {
+    let mut text = String::with_capacity(rendered.len());
+    let mut is_after = false;
+    for line in rendered.split_inclusive('\n') {
+        // Colors come before the arrow.
+        is_after |= line.split_once("--> ").is_some_and(|(before, _)| {
+            before.is_empty() || before.starts_with('\u{1b}') && !before.contains(' ')
+        });
+        if is_after {
+            text.push(' ');
+        }
+        text.push_str(line);
+    }
+    text
 }
 
 /// Prints a warning.
@@ -443,6 +461,21 @@ pub(crate) fn print_damaged_pins(damaged: &[DamagedPins]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_location_without_its_line_has_the_margin_of_others() {
+        let title = Level::ERROR.primary_title("a --> b\n--> c").id("X");
+        let note = Level::NOTE.message("stack\n--> d");
+        let groups = [Group::with_title(title).element(origin("f.ts", 12, None)).element(note)];
+        let plain = with_margin(&Renderer::plain().decor_style(DecorStyle::Ascii).render(&groups));
+        let lines: Vec<&str> = plain.lines().collect();
+        assert!(lines[0].starts_with("error[X]: a --> b") && lines[1].ends_with("  --> c"), "{plain}");
+        assert!(lines[2] == " --> f.ts:12:1" && lines[3] == "  = note: stack", "{plain}");
+        let styled = with_margin(&Renderer::styled().decor_style(DecorStyle::Ascii).render(&groups));
+        assert!(styled.lines().nth(2).is_some_and(|line| line.starts_with(" \u{1b}[")), "{styled:?}");
+        let beside = " --> f.ts:1:1\n  |\n1 | a\n  | ^\n";
+        assert_eq!(with_margin(&format!("error: a\n{beside}")), format!("error: a\n{beside}"));
+    }
 
     /// Threat 778.
     #[test]

@@ -81,7 +81,8 @@ fn synchronize(arguments: &SyncArguments, record: &mut SyncRecord) -> anyhow::Re
     if let Some(directory) = &arguments.types {
         for language in &arguments.lang {
             let written = types::write_known(&executor, *language, directory)?;
-            record.types.push(TypesRecord { directory: directory.clone(), written });
+            let language = (*language).into();
+            record.types.push(TypesRecord { directory: directory.clone(), language, written });
         }
     }
     Ok(())

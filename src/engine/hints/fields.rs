@@ -13,7 +13,7 @@ use crate::run::script::Language;
 use crate::tools::names::is_identifier;
 
 /// Maximum bytes of a source, and of an input, that are looked at.
-const MAX_SOURCE: usize = 256 << 10;
+pub(super) const MAX_SOURCE: usize = 256 << 10;
 const MAX_INPUT: usize = 256 << 10;
 
 /// Maximum number of names of returned fields that are compared, and of names for which the source is searched.
@@ -196,7 +196,7 @@ fn has_several_words(name: &str) -> bool {
 }
 
 /// What the forms of a name have in common.
-fn form(name: &str) -> String {
+pub(super) fn form(name: &str) -> String {
     name.chars().filter(|letter| !matches!(letter, '_' | '-')).flat_map(char::to_lowercase).collect()
 }
 

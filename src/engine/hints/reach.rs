@@ -13,6 +13,18 @@ const MAX_SERVERS: usize = 8;
 /// Maximum number of tools of one name that a hint names.
 const MAX_TOOLS: usize = 3;
 
+/// Names that scripts give the clients of servers.
+pub(super) const CLIENTS: &[&str] = &[
+    "ClientSession",
+    "MCPClient",
+    "client",
+    "default_api",
+    "list_tools",
+    "mcp_client",
+    "session",
+    "stdio_client",
+];
+
 /// How a script reaches the run's servers, whose names are those of its language.
 pub(super) fn servers(context: &ExecutionContext, how: &str) -> String {
     // The server of saved scripts is built in.

@@ -8,6 +8,7 @@ use crate::json::Json;
 use crate::run::context::ExecutionContext;
 use crate::run::hooks::{self, HookedCall};
 use crate::run::ledger::{Call, CallFacts};
+use crate::run::returned::ReturnedObject;
 use crate::tools::ToolError;
 use crate::tools::shape::Shape;
 
@@ -76,6 +77,11 @@ impl ExecutionContext {
     /// The name of the field that all values have which the script received, objects with nothing else.
     pub(crate) fn only_returned_field(&self) -> Option<String> {
         self.ledger.lock().only_returned_field().map(str::to_owned)
+    }
+
+    /// The only value that the script received, if it is an object, and small enough that all its fields are known.
+    pub(crate) fn only_returned_object(&self) -> Option<ReturnedObject> {
+        self.ledger.lock().only_returned_object()
     }
 
     /// The names of all fields of values that the script received, at any level. `None` if there are `max` or more, or

@@ -263,6 +263,13 @@ impl Node {
         fields.keys().next().filter(|_| is_object).map(String::as_str)
     }
 
+    /// The names of the fields, if this is an object in all cases, and all its fields are known.
+    pub(crate) fn object_fields(&self) -> Option<Vec<&str>> {
+        let is_object = self.kinds == 0 && self.elements.is_none() && self.values.is_none();
+        let fields = self.fields.as_ref().filter(|_| is_object)?;
+        Some(fields.keys().map(String::as_str).collect())
+    }
+
     /// Whether objects here or below have fields whose names are not known.
     pub(crate) fn hides_fields(&self) -> bool {
         self.is_unknown() || self.is_map() || self.children().any(Self::hides_fields)

@@ -93,6 +93,9 @@ fn a_failing_script_shows_its_line() {
 #[test]
 fn a_syntax_error_shows_its_location() {
     check!(cx(&["-e", "const a = 1;\nconst b = = 2;"]));
+    // The line is empty.
+    let at_end = shown(&cx(&["-e", "if (1) {\n"]));
+    assert!(at_end.contains("\n --> eval.ts:2:1\n"), "{at_end}");
 }
 
 #[test]

@@ -104,11 +104,15 @@ fn types_are_written_only_if_they_have_changed() {
     let (text, status) = home.sync(&["--types", "types", "--lang", "ts,py"]);
     assert_eq!(status, 0, "{text}");
     assert!(text.contains("wrote types/cx.d.ts") && text.contains("cx_tools.pyi"), "{text}");
+    let last = home.last();
+    let of = |index: usize| (&last["types"][index]["language"], &last["types"][index]["directory"]);
+    let (typescript, python, types) = (json!("typescript"), json!("python"), json!("types"));
+    assert_eq!((of(0), of(1)), ((&typescript, &types), (&python, &types)), "{last}");
     let file = home.path("types/cx.d.ts");
     let long_ago = std::time::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
     fs::File::options().append(true).open(&file).unwrap().set_modified(long_ago).unwrap();
     let (text, _) = home.sync(&["--types", "types", "--lang", "ts"]);
-    assert!(text.contains("types in types: unchanged"), "{text}");
+    assert!(text.contains("typescript types in types: unchanged"), "{text}");
     assert_eq!(fs::metadata(&file).unwrap().modified().unwrap(), long_ago);
     // No server answers and nothing is known: the old files stay.
     home.configure(&json!({ "mcpServers": { "never": { "command": "no-such-program" } } }));

@@ -88,3 +88,35 @@ async fn a_run_without_an_input_says_so() {
         assert!(hint.starts_with(&expected), "{}", result.to_json());
     }
 }
+
+/// V8 gives the evaluation of a declared class no location: it would be that of the statement before.
+#[tokio::test]
+async fn a_class_that_cannot_be_made_is_where_it_stands() {
+    let (executor, _) = python().await;
+    for (source, line, column) in [
+        ("let x = 1;\nclass C extends (() => {}) {}", 2, 1),
+        ("class C extends 3 {}", 1, 1),
+        ("let x = 1;\nabstract class C extends 3 {}", 2, 1),
+        ("let x = 1;\n  export class C extends 3 {}", 2, 10),
+        ("let x = 1;\nexport default class C extends 3 {}", 2, 16),
+        ("let x = 1;\nexport default class extends 3 {}", 2, 16),
+        ("let x = 1;\nif (x) {\n  class C extends 3 {}\n}", 3, 3),
+        ("let x = 1;\nconst C = class extends 3 {}", 2, 11),
+        ("let x = 1;\nreturn class extends 3 {}", 2, 1),
+        ("const d = () => {};\n\n@d class C extends 3 {}", 3, 1),
+        ("const d = () => {};\n\nclass C extends 3 { @d m() {} }", 3, 21),
+        ("let x = 1;\ninterface I { a: 1 }\nclass C extends 3 {}", 3, 1),
+    ] {
+        let result = executor.run(Script::typescript(source)).await.unwrap();
+        let error = result.error().unwrap();
+        assert_eq!(error.name.as_deref(), Some("TypeError"), "{source}: {error:?}");
+        assert_eq!((error.line, error.column), (Some(line), Some(column)), "{source}: {error:?}");
+    }
+    let source = "function g() { throw new Error('x') }\nlet z = 1;\n\nclass D { static { g() } }";
+    let result = executor.run(Script::typescript(source).named("script.ts")).await.unwrap();
+    let stack = result.error().unwrap().stack.as_deref().unwrap_or_default();
+    let frames: Vec<&str> = stack.lines().skip(1).map(str::trim).collect();
+    let expected =
+        ["at g (script.ts:1:22)", "at D.<static_initializer> (script.ts:4:20)", "at script.ts:4:1"];
+    assert_eq!(frames, expected);
+}

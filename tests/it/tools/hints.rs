@@ -99,6 +99,43 @@ async fn a_value_is_not_silently_empty_because_a_call_is_not_awaited() {
     }
 }
 
+/// A field that is not there is no error.
+#[tokio::test]
+async fn a_value_is_not_silently_a_field_that_the_answer_lacks() {
+    let (executor, _mock) = executor();
+    for (script, expected) in [
+        (
+            "const r = await tools.mock.echo({ a: 1, b: 2 });\nreturn r.text;",
+            Some("what `mock.echo` returned has no `text`; it has `a`, `b`"),
+        ),
+        (
+            "return (await mock.echo({ a: 1 })).text",
+            Some("what `mock.echo` returned has no `text`; it has `a`"),
+        ),
+        // The field is there.
+        ("const r = await tools.mock.echo({ text: null });\nreturn r.text;", None),
+        // The answer is no object, or not the only one.
+        ("const r = await tools.mock.text({ text: 'a' });\nreturn r.text;", None),
+        ("await mock.echo({});\nconst r = await tools.mock.echo({ a: 1 });\nreturn r.text;", None),
+        // The script has printed what it wants.
+        ("console.log(1);\nconst r = await tools.mock.echo({ a: 1 });\nreturn r.text;", None),
+        // Some fields of a large answer may not have been seen.
+        ("const a = 'x'.repeat(20_000);\nconst r = await tools.mock.echo({ a });\nreturn r.text;", None),
+        (
+            "const a = 'x'.repeat(200);\nconst r = await tools.mock.echo({ a });\nreturn r.text;",
+            Some("it has `a`"),
+        ),
+    ] {
+        let report = executor.run_ts(script).await.unwrap().to_json();
+        assert_eq!(report["value"], Value::Null, "{script}: {report:#}");
+        let output = report["output"].as_str().unwrap_or_default();
+        match expected {
+            Some(expected) => assert!(output.contains(expected), "{script}: {report:#}"),
+            None => assert!(!output.contains("the script's value is null"), "{script}: {report:#}"),
+        }
+    }
+}
+
 /// The schema is inferred from what the script gets after the hooks.
 struct Redact;
 

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::Context as _;
-use cx::Directories;
 use cx::command::read_regular;
 use cx::text::one_line;
+use cx::{Directories, Language};
 use serde_json::{Value, json};
 
 use crate::document;
@@ -43,9 +43,10 @@ pub(super) struct ClientRecord {
     pub(super) not_behind_cx: Vec<String>,
 }
 
-/// The result of writing types.
+/// The result of writing the types of one language.
 pub(super) struct TypesRecord {
     pub(super) directory: PathBuf,
+    pub(super) language: Language,
     /// The files that have changed.
     pub(super) written: Vec<PathBuf>,
 }
@@ -155,7 +156,11 @@ impl SyncRecord {
         });
         let types = self.types.iter().map(|types| {
             let written: Vec<_> = types.written.iter().map(|path| path.to_string_lossy()).collect();
-            json!({ "directory": types.directory.to_string_lossy(), "written": written })
+            json!({
+                "directory": types.directory.to_string_lossy(),
+                "language": types.language.as_str(),
+                "written": written,
+            })
         });
         let mut record = json!({
             "version": VERSION,
@@ -208,7 +213,8 @@ impl SyncRecord {
         }
         for types in &self.types {
             if types.written.is_empty() {
-                let _ = writeln!(text, "types in {}: unchanged", shown_path(&types.directory));
+                let directory = shown_path(&types.directory);
+                let _ = writeln!(text, "{} types in {directory}: unchanged", types.language);
             }
             for path in &types.written {
                 let _ = writeln!(text, "types: wrote {}", shown_path(path));

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use swc_common::{GLOBALS, Globals, Mark, SyntaxContext};
-use swc_ecma_ast::{Class, Expr, ParenExpr, Program, Script};
+use swc_ecma_ast::{Class, ClassExpr, Decl, Expr, ParenExpr, Pat, Program, Script, Stmt, VarDeclKind};
 use swc_ecma_transforms_base::fixer::fixer;
 use swc_ecma_transforms_base::hygiene::hygiene;
 use swc_ecma_transforms_base::resolver;
@@ -12,6 +12,7 @@ use swc_ecma_visit::{VisitMut, VisitMutWith};
 
 use super::cancellation::Cancellation;
 use super::error::TranspileError;
+use super::make;
 use super::output::Transpiled;
 use super::parse::Parsed;
 use super::positions::Positions;
@@ -110,9 +111,8 @@ fn transpile(
     }
     cancellation.check()?;
     program.mutate(fixer(None));
-    // The fixer removes all parentheses, and does not put back all that are needed.
-    if part.text.contains("extends") {
-        program.visit_mut_with(&mut Heritage);
+    if part.text.contains("class") {
+        program.visit_mut_with(&mut Classes);
     }
     cancellation.check()?;
 
@@ -135,10 +135,12 @@ fn transpile(
     })
 }
 
-/// Puts the heritage of a class into parentheses if the grammar needs them.
-struct Heritage;
+/// Gives classes the form that the grammar and V8 need.
+struct Classes;
 
-impl VisitMut for Heritage {
+impl VisitMut for Classes {
+    /// Puts the heritage into parentheses if it needs them: the fixer removes all parentheses, and does not put back all
+    /// that are needed.
     fn visit_mut_class(&mut self, class: &mut Class) {
         class.visit_mut_children_with(self);
         if let Some(heritage) = &mut class.super_class
@@ -147,6 +149,17 @@ impl VisitMut for Heritage {
             let expr = std::mem::take(heritage);
             **heritage = Expr::Paren(ParenExpr { span: swc_common::DUMMY_SP, expr });
         }
+    }
+
+    /// Makes `let C = class C {}` of `class C {}`. Scripts see no difference. V8 gives the evaluation of a declared
+    /// class no location: an error there would have that of the statement before it.
+    fn visit_mut_stmt(&mut self, statement: &mut Stmt) {
+        statement.visit_mut_children_with(self);
+        let Stmt::Decl(Decl::Class(declared)) = statement else { return };
+        let (ident, class) = (declared.ident.clone(), std::mem::take(&mut declared.class));
+        let span = class.span;
+        let class = Box::new(Expr::Class(ClassExpr { ident: Some(ident.clone()), class }));
+        *statement = make::variable(span, VarDeclKind::Let, Pat::from(ident), Some(class));
     }
 }
 

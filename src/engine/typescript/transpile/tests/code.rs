@@ -14,10 +14,10 @@ fn value_is_what_returns_else_the_default_export_else_main_else_the_last_express
     check("if (a) return 1; f()", "if (a) return 1; f();");
     check("const x = 1; x * 2", "const x = 1; return x * 2;");
     check("x; function f() {} interface I {} ;", "return x; function f() {}");
-    check("x; class A {}", "const result = x; class A { } return result;");
+    check("x; class A {}", "const result = x; let A = class A { }; return result;");
     check(
         "const result = 1; result; class A {}",
-        "const result = 1; const result1 = result; class A { } return result1;",
+        "const result = 1; const result1 = result; let A = class A { }; return result1;",
     );
     check("for (;;) {}", "for(;;){}");
     check("for (;;) f()", "for(;;)f();");
@@ -58,7 +58,7 @@ fn sole_function_is_called_with_the_input() {
 fn default_export_is_called_if_it_is_a_function() {
     check("export default async (x) => x", "return (async (x)=>x)(globalThis.input);");
     check("export default function f(x) {} f.y = 1", "function f(x) {} f.y = 1; return f(globalThis.input);");
-    check("export default class A {}", "class A { } return A;");
+    check("export default class A {}", "let A = class A { }; return A;");
     let code = body("export default make(1); const y = 2");
     assert!(code.starts_with("(async () => (async () => {\"use strict\"; const result = make(1); const y = 2; return result; })().then((value) =>"), "{code}");
     assert!(body("const x = 1; export { x as default }").contains("return x; })().then("));
@@ -115,7 +115,7 @@ fn types_leave_and_what_they_held_together_keeps_its_parentheses() {
     );
     check(
         "abstract class A { declare b: 1; abstract c(): void; [k: string]: any; d = 1; private e!: 2 } 1",
-        "class A { d = 1; e; } return 1;",
+        "let A = class A { d = 1; e; }; return 1;",
     );
     check("function f(): 1; function f(a?) { return a } 1; 2", "function f(a) { return a; } 1; return 2;");
     assert!(
@@ -142,7 +142,7 @@ fn completion_value_is_that_of_the_statement_which_ends_the_script() {
     check("if (a) if (b) 1", "let result; if (a) { result = void 0; if (b) result = 1; } return result;");
     check(
         "const result = 1; { result } class A {}",
-        "const result = 1; let result1; { result1 = result; }class A { } return result1;",
+        "const result = 1; let result1; { result1 = result; }let A = class A { }; return result1;",
     );
     check(
         "{ switch (a) { case 1: 2 } function f() { 3 } }",
@@ -201,16 +201,22 @@ fn namespaces_see_what_their_other_blocks_export() {
 
 #[test]
 fn source_that_the_parser_refuses_is_repaired() {
-    check("class A { static declare readonly x: 1; static y = 2 } 1", "class A { static y = 2; } return 1;");
-    check("class A { override m() {} readonly override x = 1 } 1", "class A { m() {} x = 1; } return 1;");
+    check(
+        "class A { static declare readonly x: 1; static y = 2 } 1",
+        "let A = class A { static y = 2; }; return 1;",
+    );
+    check(
+        "class A { override m() {} readonly override x = 1 } 1",
+        "let A = class A { m() {} x = 1; }; return 1;",
+    );
     check(
         "a: for (using x = f(), y = g(); h(); ) { continue a }",
         "{ using x = f(), y = g(); a: for(; h();){ continue a; } }",
     );
     check("for (await using x = f();;) { break }", "{ await using x = f(); for(;;){ break; } }");
-    check("class C extends (() => {}) {} 1", "class C extends (()=>{}) { } return 1;");
-    check("class C extends (a, b) {} 1", "class C extends (a, b) { } return 1;");
-    check("class C extends a.b {} 1", "class C extends a.b { } return 1;");
+    check("class C extends (() => {}) {} 1", "let C = class C extends (()=>{}) { }; return 1;");
+    check("class C extends (a, b) {} 1", "let C = class C extends (a, b) { }; return 1;");
+    check("class C extends a.b {} 1", "let C = class C extends a.b { }; return 1;");
     check("import type X = require('x'); 1", "return 1;");
     check(
         "function f(asserts: any): asserts is string { return true } 1; 2",
@@ -220,8 +226,8 @@ fn source_that_the_parser_refuses_is_repaired() {
     check(
         "class A { static constructor() {} static async constructor() {} static *constructor() {} \
          static get constructor() { return 1 } constructor() {} } 1",
-        "class A { static constructor() {} static async constructor() {} static *constructor() {} \
-         static get constructor() { return 1; } constructor(){} } return 1;",
+        "let A = class A { static constructor() {} static async constructor() {} static *constructor() {} \
+         static get constructor() { return 1; } constructor(){} }; return 1;",
     );
     check(
         "function f(await) { await = await + 1; return [await] } 1; 2",
@@ -255,8 +261,8 @@ fn decorators_bring_their_helpers_along() {
     assert!(body("function d(v, c) { return v } export default @d class A {}").contains("then((value)"));
     check(
         "class A { accessor x = 1; accessor #y = () => 2 } 1",
-        "class A { #_1 = 1; get x() { return this.#_1; } set x(value) { this.#_1 = value; } \
-         #_2 = ({ [\"#y\"]: ()=>2 })[\"#y\"]; get #y() { return this.#_2; } set #y(value) { this.#_2 = value; } } return 1;",
+        "let A = class A { #_1 = 1; get x() { return this.#_1; } set x(value) { this.#_1 = value; } \
+         #_2 = ({ [\"#y\"]: ()=>2 })[\"#y\"]; get #y() { return this.#_2; } set #y(value) { this.#_2 = value; } }; return 1;",
     );
     // The author's names are kept apart from what is generated.
     let code =
