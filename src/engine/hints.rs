@@ -11,6 +11,7 @@ mod absent;
 mod awaits;
 mod codes;
 mod ending;
+mod failure;
 mod fields;
 mod files;
 mod habits;
@@ -24,13 +25,13 @@ mod strict;
 pub(crate) use self::awaits::forgets_call;
 use self::awaits::{AWAIT, FORGOTTEN, GIVES_UP, NOT_AWAITED};
 use self::ending::has_no_data;
+use self::failure::Failure;
 use self::source::{
     attribute, gathers_one, has_word, keeps_call, method, takes_block, takes_field, takes_member_of,
 };
 use crate::json::Json;
 use crate::run::check::survey::Survey;
 use crate::run::context::ExecutionContext;
-use crate::run::ledger::CallFacts;
 use crate::run::result::{ErrorCode, LogLevel, Outcome};
 use crate::run::script::Language;
 use crate::tools::ToolErrorCode;
@@ -247,20 +248,6 @@ fn envelope_field(source: &str, is_field: &dyn Fn(&str) -> bool) -> Option<&'sta
     let missing = ENVELOPE.iter().copied().find(|field| takes_field(source, field) && !is_field(field));
     // A tool may well have returned a text named `content`.
     missing.or_else(|| takes_block(source).then_some("content[0].text"))
-}
-
-/// How a script has failed.
-struct Failure<'a> {
-    name: &'a str,
-    message: &'a str,
-    /// The line that failed.
-    line: &'a str,
-    source: &'a str,
-    facts: CallFacts,
-    /// Whether the run was given an input.
-    has_input: bool,
-    /// Whether that is a text with JSON.
-    has_text: bool,
 }
 
 impl Failure<'_> {

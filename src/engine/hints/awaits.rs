@@ -3,8 +3,8 @@
 use std::cell::LazyCell;
 use std::collections::HashSet;
 
-use super::Failure;
 use super::ending::has_no_data;
+use super::failure::Failure;
 use super::source::is_part;
 use crate::run::check::survey::{Bytes, Survey, Target, ToolUse};
 use crate::run::context::ExecutionContext;

@@ -1,6 +1,6 @@
 //! Hints about the run's input.
 
-use super::Failure;
+use super::failure::Failure;
 use super::source::{has_word, is_part};
 use crate::json::Json;
 use crate::run::context::ExecutionContext;

@@ -1,4 +1,5 @@
 use super::*;
+use crate::run::ledger::CallFacts;
 
 mod awaits;
 mod foreign;
