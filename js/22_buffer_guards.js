@@ -20,9 +20,11 @@ const {
   ObjectGetOwnPropertyDescriptor,
   ObjectGetPrototypeOf,
   ObjectSetPrototypeOf,
+  Proxy,
   RangeError,
   ReflectApply,
   ReflectConstruct,
+  ReflectGet,
   ReflectOwnKeys,
   SymbolIterator,
   TypedArrayPrototypeGetLength,
@@ -52,7 +54,12 @@ function steppingSource(name, items, isMapped = false) {
     return items;
   }
   if (iteratesOrdinarily(items)) {
-    return isMapped || convertsQuickly(items) ? items : steppingProxy(items, items.length);
+    if (isMapped || core.isTypedArray(items) || convertsQuickly(items)) {
+      return items;
+    }
+    // As V8, which reads all elements before it makes a number of the first.
+    const list = [...items];
+    return steppingProxy(list, list.length);
   }
   const method = items[SymbolIterator];
   if (method === undefined || method === null) {
@@ -80,12 +87,18 @@ replace(TypedArray, "of", (original) => ({
   },
 }).method);
 
+// V8 reads the length once, after it has checked the receiver and the offset.
+const ELEMENTS = {
+  __proto__: null,
+  get: (list, key) => key === "length" ? lengthOf("set", list) : ReflectGet(list, key, list),
+};
+
 replace(TypedArray.prototype, "set", (original) => ({
   method(...args) {
     const source = args[0];
     if (isObject(source) && TypedArrayPrototypeGetSymbolToStringTag(source) === undefined) {
       const isQuick = iteratesOrdinarily(source) && convertsQuickly(source);
-      args[0] = isQuick ? source : steppingProxy(source, lengthOf("set", source));
+      args[0] = isQuick ? source : new Proxy(source, ELEMENTS);
     }
     return ReflectApply(original, this, args);
   },

@@ -176,6 +176,22 @@ async fn v_787_numbers_of_texts_are_those_of_v8() {
     assert_eq!(value(source).await, expected);
 }
 
+/// What V8 makes of the same, in its order.
+#[tokio::test]
+async fn v_787_sources_of_typed_arrays_are_read_in_the_order_of_v8() {
+    let source = "
+        const read = [], list = [{ valueOf() { list[1] = 9; list.length = 2; return 1 } }, 2, 3];
+        const source = { get length() { read.push('length'); return 1 }, 0: 5 };
+        const offset = { valueOf() { read.push('offset'); return 1 } };
+        const target = new Float64Array(2);
+        target.set(source, offset);
+        for (const act of [() => target.set(source, -1), () => Uint8Array.prototype.set.call([], source)])
+            try { act() } catch (error) { read.push(error.name) }
+        return [read, [...target], [...new Float64Array(list)], list.length]";
+    let expected = json!([["offset", "length", "RangeError", "TypeError"], [0, 5], [1, 2, 3], 2]);
+    assert_eq!(value(source).await, expected);
+}
+
 /// V8 goes through all of a text that begins like a date, or with brackets.
 #[test]
 fn v_786_dates_of_long_texts_in_a_loop() {
