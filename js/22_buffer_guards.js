@@ -57,15 +57,18 @@ function steppingSource(name, items, isMapped = false) {
     if (isMapped || core.isTypedArray(items) || convertsQuickly(items)) {
       return items;
     }
-    // As V8, which reads all elements before it makes a number of the first.
-    const list = [...items];
-    return steppingProxy(list, list.length);
+  } else {
+    const method = items[SymbolIterator];
+    if (method === undefined || method === null) {
+      return steppingProxy(items, lengthOf(name, items));
+    }
+    if (isMapped || typeof method !== "function") {
+      return steppingIterable(items);
+    }
   }
-  const method = items[SymbolIterator];
-  if (method === undefined || method === null) {
-    return steppingProxy(items, lengthOf(name, items));
-  }
-  return steppingIterable(items);
+  // As V8, which takes all elements before it makes a number of the first.
+  const list = [...steppingIterable(items)];
+  return iteratesOrdinarily(list) && convertsQuickly(list) ? list : steppingProxy(list, list.length);
 }
 
 const arrayFrom = TypedArray.from;
@@ -74,7 +77,7 @@ replace(TypedArray, "from", (original) => ({
   method(...args) {
     args[0] = typeof args[0] === "string"
       ? steppingIterable(args[0])
-      : steppingSource("TypedArray.from", args[0], typeof args[1] === "function");
+      : steppingSource("TypedArray.from", args[0], args[1] !== undefined);
     return ReflectApply(original, this, args);
   },
 }).method);

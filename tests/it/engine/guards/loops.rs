@@ -52,6 +52,8 @@ fn v_787_one_call_that_makes_numbers_of_many_texts() {
         "new Uint8Array(objects)",
         "new (class extends Float32Array {})(objects)",
         "Float64Array.from(texts)",
+        "new Float64Array((function* () { yield* texts })())",
+        "Float64Array.from((function* () { yield* texts })())",
         "Float64Array.of(...texts.slice(-60_000))",
         "new Float64Array(2 ** 20).set(texts)",
         "new Float64Array(2 ** 20).set(objects)",
@@ -187,8 +189,19 @@ async fn v_787_sources_of_typed_arrays_are_read_in_the_order_of_v8() {
         target.set(source, offset);
         for (const act of [() => target.set(source, -1), () => Uint8Array.prototype.set.call([], source)])
             try { act() } catch (error) { read.push(error.name) }
-        return [read, [...target], [...new Float64Array(list)], list.length]";
-    let expected = json!([["offset", "length", "RangeError", "TypeError"], [0, 5], [1, 2, 3], 2]);
+        const numbers = [...new Float64Array(list)];
+        const iterate = Array.prototype[Symbol.iterator];
+        function* texts() {
+            yield '3'; read.push('yielded');
+            yield { valueOf() { read.push('converted'); return 4 } }; read.push('end')
+        }
+        const given = texts();
+        Array.prototype[Symbol.iterator] = null;
+        const taken = new Float64Array(given);
+        Array.prototype[Symbol.iterator] = iterate;
+        return [read, [...target], numbers, list.length, [...taken]]";
+    let read = ["offset", "length", "RangeError", "TypeError", "yielded", "end", "converted"];
+    let expected = json!([read, [0, 5], [1, 2, 3], 2, [3, 4]]);
     assert_eq!(value(source).await, expected);
 }
 
