@@ -66,7 +66,8 @@ function steppingSource(name, items, isMapped = false) {
       return steppingIterable(items);
     }
   }
-  // As V8, which takes all elements before it makes a number of the first.
+  // As V8, which takes all elements before it makes a number of the first. The spread calls the script's own iterator,
+  // as V8 would, or that of arrays, which was checked.
   const list = [...steppingIterable(items)];
   return iteratesOrdinarily(list) && convertsQuickly(list) ? list : steppingProxy(list, list.length);
 }
