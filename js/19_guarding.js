@@ -7,6 +7,7 @@ const {
   ArrayIsArray,
   ArrayPrototype,
   ArrayPrototypePush,
+  MathTrunc,
   ObjectDefineProperty,
   ObjectGetOwnPropertyDescriptor,
   ObjectGetPrototypeOf,
@@ -168,13 +169,13 @@ export function isOrdinaryArray(value) {
 // The length of a value that is not an ordinary array, read once, as V8 reads it.
 export function lengthOf(name, value) {
   const number = +value.length;
-  // As ToLength, including for NaN.
-  const length = number > 0 ? number - number % 1 : 0;
+  // As ToLength, also for NaN and for infinity, which is refused.
+  const length = number > 0 ? MathTrunc(number) : 0;
   const most = ArrayIsArray(value) ? MAX_ARRAY_ELEMENTS : MAX_GENERIC_ELEMENTS;
   if (length > most) {
     throw new RangeError(`${name} on ${length} elements, at most ${most} here`);
   }
-  return length || 0;
+  return length;
 }
 
 // `target` for V8's own functions: each of their steps runs JavaScript, and they see the length that was checked.

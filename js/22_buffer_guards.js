@@ -20,9 +20,11 @@ const {
   ObjectGetOwnPropertyDescriptor,
   ObjectGetPrototypeOf,
   ObjectSetPrototypeOf,
+  Proxy,
   RangeError,
   ReflectApply,
   ReflectConstruct,
+  ReflectGet,
   ReflectOwnKeys,
   SymbolIterator,
   TypedArrayPrototypeGetLength,
@@ -52,13 +54,22 @@ function steppingSource(name, items, isMapped = false) {
     return items;
   }
   if (iteratesOrdinarily(items)) {
-    return isMapped || convertsQuickly(items) ? items : steppingProxy(items, items.length);
+    if (isMapped || core.isTypedArray(items) || convertsQuickly(items)) {
+      return items;
+    }
+  } else {
+    const method = items[SymbolIterator];
+    if (method === undefined || method === null) {
+      return steppingProxy(items, lengthOf(name, items));
+    }
+    if (isMapped || typeof method !== "function") {
+      return steppingIterable(items);
+    }
   }
-  const method = items[SymbolIterator];
-  if (method === undefined || method === null) {
-    return steppingProxy(items, lengthOf(name, items));
-  }
-  return steppingIterable(items);
+  // As V8, which takes all elements before it makes a number of the first. The spread calls the script's own iterator,
+  // as V8 would, or that of arrays, which was checked.
+  const list = [...steppingIterable(items)];
+  return iteratesOrdinarily(list) && convertsQuickly(list) ? list : steppingProxy(list, list.length);
 }
 
 const arrayFrom = TypedArray.from;
@@ -67,7 +78,7 @@ replace(TypedArray, "from", (original) => ({
   method(...args) {
     args[0] = typeof args[0] === "string"
       ? steppingIterable(args[0])
-      : steppingSource("TypedArray.from", args[0], typeof args[1] === "function");
+      : steppingSource("TypedArray.from", args[0], args[1] !== undefined);
     return ReflectApply(original, this, args);
   },
 }).method);
@@ -80,12 +91,18 @@ replace(TypedArray, "of", (original) => ({
   },
 }).method);
 
+// V8 reads the length once, after it has checked the receiver and the offset.
+const ELEMENTS = {
+  __proto__: null,
+  get: (list, key) => key === "length" ? lengthOf("set", list) : ReflectGet(list, key, list),
+};
+
 replace(TypedArray.prototype, "set", (original) => ({
   method(...args) {
     const source = args[0];
     if (isObject(source) && TypedArrayPrototypeGetSymbolToStringTag(source) === undefined) {
       const isQuick = iteratesOrdinarily(source) && convertsQuickly(source);
-      args[0] = isQuick ? source : steppingProxy(source, lengthOf("set", source));
+      args[0] = isQuick ? source : new Proxy(source, ELEMENTS);
     }
     return ReflectApply(original, this, args);
   },

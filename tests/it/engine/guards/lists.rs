@@ -28,6 +28,12 @@ fn v_755_lists_under_symbols_of_the_web_api() {
     refused(&scripts.each_ref().map(String::as_str));
 }
 
+/// As others that are too long. An infinite length counted as zero.
+#[test]
+fn lists_of_infinite_length_are_refused() {
+    refused(&["Array.from({ length: Infinity })", "[].slice.call({ length: Infinity, 0: 1 }, 0, 1)"]);
+}
+
 /// What the guarded functions do with the lists that there are without an attack.
 #[tokio::test]
 async fn v_755_functions_on_lists_do_what_they_did() {

@@ -52,6 +52,8 @@ fn v_787_one_call_that_makes_numbers_of_many_texts() {
         "new Uint8Array(objects)",
         "new (class extends Float32Array {})(objects)",
         "Float64Array.from(texts)",
+        "new Float64Array((function* () { for (let i = 0; i < 2 ** 18; i++) yield text })())",
+        "Float64Array.from((function* () { for (let i = 0; i < 2 ** 18; i++) yield text })())",
         "Float64Array.of(...texts.slice(-60_000))",
         "new Float64Array(2 ** 20).set(texts)",
         "new Float64Array(2 ** 20).set(objects)",
@@ -173,6 +175,33 @@ async fn v_787_numbers_of_texts_are_those_of_v8() {
         1,
         [7, 8],
     ]);
+    assert_eq!(value(source).await, expected);
+}
+
+/// What V8 makes of the same, in its order.
+#[tokio::test]
+async fn v_787_sources_of_typed_arrays_are_read_in_the_order_of_v8() {
+    let source = "
+        const read = [], list = [{ valueOf() { list[1] = 9; list.length = 2; return 1 } }, 2, 3];
+        const source = { get length() { read.push('length'); return 1 }, 0: 5 };
+        const offset = { valueOf() { read.push('offset'); return 1 } };
+        const target = new Float64Array(2);
+        target.set(source, offset);
+        for (const act of [() => target.set(source, -1), () => Uint8Array.prototype.set.call([], source)])
+            try { act() } catch (error) { read.push(error.name) }
+        const numbers = [...new Float64Array(list)];
+        const iterate = Array.prototype[Symbol.iterator];
+        function* texts() {
+            yield '3'; read.push('yielded');
+            yield { valueOf() { read.push('converted'); return 4 } }; read.push('end')
+        }
+        const given = texts();
+        Array.prototype[Symbol.iterator] = null;
+        const taken = new Float64Array(given);
+        Array.prototype[Symbol.iterator] = iterate;
+        return [read, [...target], numbers, list.length, [...taken]]";
+    let read = ["offset", "length", "RangeError", "TypeError", "yielded", "end", "converted"];
+    let expected = json!([read, [0, 5], [1, 2, 3], 2, [3, 4]]);
     assert_eq!(value(source).await, expected);
 }
 
