@@ -45,9 +45,10 @@ use cx::{ErrorCode, ExecuteResult, Executor, Language, Script};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-/// V8's own loop over a slow built-in function: it has no guard and checks no interrupt. The reply still comes, and the
-/// thread is counted as a hung worker.
-pub(crate) const WEDGE: &str = "new Array(2 ** 20).fill('('.repeat(2 ** 24)).forEach(Date.parse)";
+/// V8's own loop that makes numbers of long texts: it has no guard and checks no interrupt. The reply still comes, and
+/// the thread is counted as a hung worker.
+pub(crate) const WEDGE: &str =
+    "Object.assign(new Float64Array(2 ** 20), new Array(2 ** 20).fill(' '.repeat(2 ** 20)))";
 
 /// An executor with the mock server.
 pub(crate) fn executor() -> (Executor, mock::Mock) {
