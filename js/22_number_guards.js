@@ -11,27 +11,13 @@ function stepping(value) {
   return typeof value === "number" ? value : { __proto__: null, valueOf: () => +value };
 }
 
-const EXTREMES = ["max", "min"];
-for (let index = 0; index < EXTREMES.length; index++) {
-  replace(Math, EXTREMES[index], (original) => ({
-    // Two or three numbers are what is compared in loops.
-    method(first, second) {
-      const count = arguments.length;
-      if (typeof first === "number" && typeof second === "number") {
-        if (count === 2) {
-          return original(first, second);
-        }
-        if (count === 3 && typeof arguments[2] === "number") {
-          return original(first, second, arguments[2]);
-        }
-      }
-      let result = original();
-      for (let position = 0; position < count; position++) {
-        result = original(result, stepping(arguments[position]));
-      }
-      return result;
-    },
-  }).method);
+// As V8 compares: all arguments are made numbers, in order. `extremeOf` is V8's function.
+function extreme(extremeOf, values) {
+  let result = extremeOf();
+  for (let index = 0; index < values.length; index++) {
+    result = extremeOf(result, stepping(values[index]));
+  }
+  return result;
 }
 
 // As V8 computes it: relative to the longest side, with Kahan's sum. `lengthOf` is V8's function, of one argument.
@@ -67,20 +53,25 @@ function hypotenuse(lengthOf, values) {
   return MathSqrt(sum) * longest;
 }
 
-replace(Math, "hypot", (original) => ({
-  method(first, second) {
-    const count = arguments.length;
-    if (typeof first === "number" && typeof second === "number") {
-      if (count === 2) {
-        return original(first, second);
+const OF_MANY = [["max", extreme], ["min", extreme], ["hypot", hypotenuse]];
+for (let index = 0; index < OF_MANY.length; index++) {
+  const inSteps = OF_MANY[index][1];
+  replace(Math, OF_MANY[index][0], (original) => ({
+    // Two or three numbers are what is computed in loops.
+    method(first, second) {
+      const count = arguments.length;
+      if (typeof first === "number" && typeof second === "number") {
+        if (count === 2) {
+          return original(first, second);
+        }
+        if (count === 3 && typeof arguments[2] === "number") {
+          return original(first, second, arguments[2]);
+        }
       }
-      if (count === 3 && typeof arguments[2] === "number") {
-        return original(first, second, arguments[2]);
-      }
-    }
-    return hypotenuse(original, arguments);
-  },
-}).method);
+      return inSteps(original, arguments);
+    },
+  }).method);
+}
 
 // As many numbers are passed on, because that is faster.
 const MAX_PASSED = 2 ** 15;
