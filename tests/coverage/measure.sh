@@ -5,6 +5,9 @@
 # continuous mode, in which a file is the memory of the counters. cargo-llvm-cov has no such mode, and instruments the
 # dependencies too, all of which would be compiled again.
 #
+# The name of that file is part of each program, and not only in the environment: tests start `cx` without variables, and
+# workers have none.
+#
 # With Rust 1.95 on two cores, loaded by other work, it took 20 minutes.
 #
 # LLVM's tools have to read what rustc writes: those of its own version do, and Debian's of version 19 did with Rust 1.95.
@@ -29,6 +32,19 @@ rm -rf "$out"
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 
+# One file for each program, shared by all its processes.
+export CX_COVERAGE_NAME=$out/name.o
+cc -x assembler -c -o "$CX_COVERAGE_NAME" - <<END
+.section .rodata.__llvm_profile_filename,"aG",@progbits,__llvm_profile_filename,comdat
+.globl __llvm_profile_filename
+.hidden __llvm_profile_filename
+.type __llvm_profile_filename, @object
+__llvm_profile_filename:
+.asciz "$out/%c%m.profraw"
+.size __llvm_profile_filename, . - __llvm_profile_filename
+.section .note.GNU-stack, "", @progbits
+END
+
 # Only the crates of the workspace are compiled again.
 export RUSTC_WORKSPACE_WRAPPER=$PWD/tests/coverage/rustc.sh
 # Build scripts and procedural macros are instrumented too; their counts go to another file.
@@ -36,8 +52,7 @@ LLVM_PROFILE_FILE=$out/build.profraw cargo build --locked --bin cx --examples --
 LLVM_PROFILE_FILE=$out/build.profraw cargo test --locked --lib --test it --no-run --message-format json >>"$out/built.json"
 rm -f "$out/build.profraw"
 
-# One file for each program, shared by all its processes.
-LLVM_PROFILE_FILE="$out/%c%m.profraw" cargo test --locked --lib --test it --no-fail-fast -- "$@" | tee "$out/tests.txt" || failed=1
+cargo test --locked --lib --test it --no-fail-fast -- "$@" | tee "$out/tests.txt" || failed=1
 "$profdata" merge --sparse --failure-mode=all "$out"/*.profraw -o "$out/all.profdata"
 tests/coverage/report.py "$cov" "$out" || failed=1
 exit "${failed:-0}"
