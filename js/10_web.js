@@ -11,11 +11,11 @@ import {
 } from "ext:cx/05_bounds.js";
 import { readClock, readTimeOrigin } from "ext:cx/06_clock.js";
 import { defineBuiltIn } from "ext:cx/19_guarding.js";
+import { loadPart } from "ext:cx/09_parts.js";
 import { guardedPrimordials } from "ext:cx/24_lists.js";
 import { structuredClone } from "ext:cx/38_clone.js";
 
 const {
-  Error,
   MathMax,
   MathMin,
   MathTrunc,
@@ -54,6 +54,7 @@ export function setReportError(report) {
 // deno_web's code for streams. It is large, so it is in no snapshot: the host compiles it at its first use. It gets what
 // it needs of the other files, and none of their ops.
 const STREAMS = "ext:deno_web/06_streams.js";
+const ABORT = "ext:deno_web/03_abort_signal.js";
 let loaded;
 
 // Runs a file that is not in the snapshot, by the host's number for it, and returns what it makes of `parts`.
@@ -84,7 +85,7 @@ core.ops.op_set_captured_bootstrap({
     cancelTimer: (timer) => cancelTimer(timer),
     createSystemTimer: (callback, delay, isRefed) => createSystemTimer(callback, delay, isRefed),
     destructureError: () => noDescription,
-    loadExtScript: (name) => name === STREAMS ? streams() : core.loadExtScript(name),
+    loadExtScript: (name) => name === STREAMS ? streams() : loadPart(name),
     ops: { __proto__: core.ops, op_now: readClock, op_time_origin: readTimeOrigin },
     refTimer: (handle) => onSystemTimer(handle, clockwork.refTimer),
     reportUnhandledException: (error) => reportError(error),
@@ -95,7 +96,7 @@ core.ops.op_set_captured_bootstrap({
 const url = core.loadExtScript("ext:deno_web/00_url.js");
 const encoding = core.loadExtScript("ext:deno_web/08_text_encoding.js");
 const event = core.loadExtScript("ext:deno_web/02_event.js");
-const abort = core.loadExtScript("ext:deno_web/03_abort_signal.js");
+const abort = core.loadExtScript(ABORT);
 const base64 = core.loadExtScript("ext:deno_web/05_base64.js");
 const exception = core.loadExtScript("ext:deno_web/01_dom_exception.js");
 const timers = core.loadExtScript("ext:deno_web/02_timers.js");
@@ -114,32 +115,9 @@ const streamsBootstrap = {
   core: {
     __proto__: core,
     ops: { __proto__: null },
-    loadExtScript(name) {
-      switch (name) {
-        case "ext:deno_web/03_abort_signal.js":
-          return abort;
-        case "ext:deno_web/01_console.js":
-          return { createFilteredInspectProxy: ({ object }) => object };
-        case "ext:deno_web/00_infra.js":
-          return { assert, AssertionError };
-        case "ext:deno_web/02_structured_clone.js":
-          return { structuredClone };
-        case "ext:deno_web/13_message_port.js":
-          return { markNotSerializable() {} };
-        default:
-          return core.loadExtScript(name);
-      }
-    },
+    loadExtScript: (name) => name === ABORT ? abort : loadPart(name),
   },
 };
-
-class AssertionError extends Error {}
-
-function assert(condition, message = "an assertion failed") {
-  if (!condition) {
-    throw new AssertionError(message);
-  }
-}
 
 event.saveGlobalThisReference({ __proto__: null, dispatchEvent: () => true });
 

@@ -51,6 +51,8 @@ export RUSTC_WORKSPACE_WRAPPER=$PWD/tests/coverage/rustc.sh
 LLVM_PROFILE_FILE=$out/build.profraw cargo build --locked --bin cx --examples --message-format json >"$out/built.json"
 LLVM_PROFILE_FILE=$out/build.profraw cargo test --locked --lib --test it --no-run --message-format json >>"$out/built.json"
 rm -f "$out/build.profraw"
+# The file is written whole here: a test that bounds the size of files runs `cx` too.
+"${CARGO_TARGET_DIR:-target}/debug/cx" --version
 
 cargo test --locked --lib --test it --no-fail-fast -- "$@" | tee "$out/tests.txt" || failed=1
 "$profdata" merge --sparse --failure-mode=all "$out"/*.profraw -o "$out/all.profdata"

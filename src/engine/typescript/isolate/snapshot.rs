@@ -13,8 +13,8 @@ use crate::engine::typescript::uncaught;
 /// The startup snapshot that build.rs makes from `js/`.
 static SNAPSHOT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/snapshot.bin"));
 
-/// The ops that scripts' globals need at run time. Every other op of deno_core and deno_web is
-/// replaced by one that throws: some print to stdout, abort the process or evaluate text.
+/// The ops of deno_core and cx that scripts' globals need at run time. Every other op of deno_core is replaced by one
+/// that throws: some print to stdout, abort the process or evaluate text. Of deno_web there are only [`ops::WEB_OPS`].
 pub(super) const ALLOWED_OPS: &[&str] = &[
     // cx
     "op_cx_call",
@@ -49,7 +49,6 @@ pub(super) const ALLOWED_OPS: &[&str] = &[
     "op_cx_keys",
     "op_cx_details",
     "op_cx_constructor_name",
-    "op_preview_entries",
     // type checks of deno_web and of ours
     "op_is_any_array_buffer",
     "op_is_array_buffer",
@@ -62,32 +61,11 @@ pub(super) const ALLOWED_OPS: &[&str] = &[
     "op_is_shared_array_buffer",
     "op_is_string_object",
     "op_is_typed_array",
-    // the web API of js/10_web.js
-    "op_base64_decode",
-    "op_base64_decode_into",
-    "op_base64_encode_from_buffer",
-    "op_base64_atob",
-    "op_base64_btoa",
-    "op_encoding_normalize_label",
-    "op_encoding_decode_single",
-    "op_encoding_decode_utf8",
-    "op_encoding_decode_utf8_ascii_only",
-    "op_encoding_new_decoder",
-    "op_encoding_decode",
-    "op_encoding_encode_into",
-    "op_encoding_encode_into_fallback",
+    // what deno_web's files take of deno_core
     "op_encode",
     "op_decode",
     "op_encode_binary_string",
     "op_str_byte_length",
-    "op_now",
-    "op_defer",
-    "op_url_reparse",
-    "op_url_parse",
-    "op_url_get_serialization",
-    "op_url_parse_with_base",
-    "op_url_parse_search_params",
-    "op_url_stringify_search_params",
 ];
 
 /// Restores the snapshot. All of deno_core is still reachable from the global object.
@@ -103,7 +81,7 @@ pub(super) fn restore(
         let (refused, no_rejections) = (own("op_cx_refused")?, own("op_cx_no_rejections")?);
         cx.middleware_fn = Some(Box::new(move |op: OpDecl| match op.name {
             "op_drain_pending_rejections" => op.with_implementation_from(&no_rejections),
-            name if ALLOWED_OPS.contains(&name) => op,
+            name if ALLOWED_OPS.contains(&name) || ops::WEB_OPS.contains(&name) => op,
             _ => op.with_implementation_from(&refused),
         }));
     }
