@@ -61,6 +61,37 @@ fn v_657_what_is_kept_of_a_request_is_small() {
     detach(call(&format!(r#"{{"code":"{}"}}"#, "x".repeat(2 * MAX_META_BYTES))).as_bytes()).unwrap();
 }
 
+/// Threat 820. What a client says of itself is kept as long as its session.
+#[test]
+fn v_820_what_is_kept_of_a_session_is_small() {
+    let handshake = |method: &str, capabilities: &str, name: usize| {
+        let name = "n".repeat(name);
+        format!(
+            r#"{{"jsonrpc":"2.0","id":0,"method":"{method}","params":{{"capabilities":{capabilities},"clientInfo":{{"name":"{name}"}}}}}}"#
+        )
+    };
+    let name = MAX_HANDSHAKE_BYTES - r#"{"capabilities":{},"clientInfo":{"name":""}}"#.len();
+    for method in ["initialize", r"in\u0069tialize"] {
+        let longest = handshake(method, "{}", name);
+        assert_eq!(detached(&longest), (longest.clone(), None));
+        let error = detach(handshake(method, "{}", name + 1).as_bytes()).unwrap_err();
+        assert!(matches!(error, TooLarge::Part { part: "params", .. }), "{error}");
+        // A text of 7 KB that would take more than half a megabyte.
+        let many = format!(r#"{{"experimental":{{"x":{{"y":[{}]}}}}}}"#, vec![r#"{"":0}"#; 1_000].join(","));
+        let error = detach(handshake(method, &many, 1).as_bytes()).unwrap_err();
+        assert!(matches!(error, TooLarge::HandshakeValues(_)), "{error}");
+        // One of two would count, whichever it is.
+        let long = handshake(method, "{}", name + 1);
+        let last = long.replace(r#""id":0"#, r#""params":{},"id":0"#);
+        let first = format!(r#"{},"params":{{}}}}"#, long.strip_suffix('}').unwrap());
+        for twice in [first, last] {
+            detach(twice.as_bytes()).unwrap_err();
+        }
+    }
+    // Other methods have no session that keeps them.
+    detach(handshake("tools/call", "{}", name + 1).as_bytes()).unwrap();
+}
+
 #[test]
 fn v_281_a_message_is_small_beside_its_input() {
     let many = format!("[{}]", vec![r#"{"":0}"#; 500_000].join(","));
