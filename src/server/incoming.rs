@@ -24,11 +24,11 @@ pub(crate) const MAX_MESSAGE_BYTES: usize = 4 << 20;
 /// four trees of one message.
 const MAX_TREE_BYTES: usize = 3 << 19;
 
-/// Maximum bytes of JSON of a request's id, which its answer repeats.
+/// Maximum bytes of JSON of a request's id, which its answer repeats, and of its progress token, which its notifications
+/// repeat: hundreds of them can wait for a client.
 pub(crate) const MAX_ID_BYTES: usize = 256;
 
-/// Maximum bytes of the `_meta` of a request. It is kept as long as the request is handled, and its progress token is
-/// repeated in each notification.
+/// Maximum bytes of the `_meta` of a request. It is kept as long as the request is handled.
 const MAX_META_BYTES: usize = 64 << 10;
 
 /// Maximum bytes of the parameters of `initialize`, and maximum bytes that they may take as a tree, in addition to
@@ -177,6 +177,11 @@ fn check_kept(message: &str) -> Result<(), TooLarge> {
             let _no_object = json::each_field(value.get(), |name, value| {
                 if name == "_meta" {
                     check("_meta", value, MAX_META_BYTES);
+                    let _no_object = json::each_field(value.get(), |name, value| {
+                        if name == "progressToken" {
+                            check("progressToken", value, MAX_ID_BYTES);
+                        }
+                    });
                 }
             });
         }

@@ -83,6 +83,28 @@ fn v_820_what_a_session_keeps_of_its_client_is_small() {
     is_well(&server);
 }
 
+/// Hundreds of notifications can wait for a client that does not read, and each has the token.
+#[test]
+fn v_823_a_progress_token_is_short() {
+    let server = Server::plain();
+    let session = server.session();
+    let call = |token: &str| {
+        let params = json!({
+            "name": "executeTypescript", "arguments": { "code": "progress(1, 2); return 1" },
+            "_meta": { "progressToken": token },
+        });
+        session.begin(3, "tools/call", params)
+    };
+    let token = "t".repeat(254);
+    let mut told = call(&token);
+    assert_eq!(told.next().unwrap()["params"]["progressToken"], token);
+    assert_eq!(told.result()["structuredContent"]["value"], 1);
+    let refused = call(&format!("{token}t"));
+    assert_eq!(refused.status, 400);
+    let error = refused.message()["error"]["message"].to_string();
+    assert!(error.contains("the message's `progressToken` has 257 bytes; the maximum is 256"), "{error}");
+}
+
 /// Whether the server has closed a connection that it has written nothing to.
 fn is_closed(stream: &TcpStream) -> bool {
     stream.set_nonblocking(true).unwrap();
