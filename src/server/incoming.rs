@@ -24,8 +24,8 @@ pub(crate) const MAX_MESSAGE_BYTES: usize = 4 << 20;
 /// four trees of one message.
 const MAX_TREE_BYTES: usize = 3 << 19;
 
-/// Maximum bytes of JSON of a request's id, which its answer repeats, and of its progress token, which its notifications
-/// repeat: hundreds of them can wait for a client.
+/// Maximum bytes of JSON of a request's id, which its answer repeats, and of its progress token, which its
+/// notifications repeat: hundreds of them can wait for a client.
 pub(crate) const MAX_ID_BYTES: usize = 256;
 
 /// Maximum bytes of the `_meta` of a request. It is kept as long as the request is handled.

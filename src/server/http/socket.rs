@@ -77,6 +77,8 @@ pub(crate) struct SocketActivity {
     is_half_closed: AtomicBool,
     /// Bytes of answers that hyper has and the system does not, because the client has not read enough.
     unread: AtomicUsize,
+    /// Bytes of the answer that is made and that hyper does not have yet, because earlier parts of it wait.
+    made: AtomicUsize,
     pub(crate) pace: ReadingPace,
 }
 
@@ -102,20 +104,25 @@ impl SocketActivity {
         self.has_written.store(false, Ordering::Relaxed);
     }
 
+    /// Records that an answer of this many bytes is made, or with 0 that there is none.
+    pub(crate) fn note_made(&self, bytes: usize) {
+        self.made.store(bytes, Ordering::Relaxed);
+    }
+
     /// Records that hyper was given this many bytes of an answer.
     pub(crate) fn note_given(&self, bytes: usize) {
         self.unread.fetch_add(bytes, Ordering::Relaxed);
+        reduce(&self.made, bytes);
     }
 
     /// The bytes that wait until the client reads.
     pub(crate) fn unread(&self) -> usize {
-        self.unread.load(Ordering::Relaxed)
+        self.unread.load(Ordering::Relaxed).saturating_add(self.made.load(Ordering::Relaxed))
     }
 
     /// Records that the system has accepted this many bytes, which may be those of a head.
     fn note_written(&self, bytes: usize) {
-        let less = |unread: usize| Some(unread.saturating_sub(bytes));
-        let _always_set = self.unread.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        reduce(&self.unread, bytes);
         self.has_written.store(true, Ordering::Relaxed);
         self.pace.note_written(bytes, Instant::now().into_std());
     }
@@ -130,6 +137,12 @@ impl SocketActivity {
     pub(crate) fn is_half_closed(&self) -> bool {
         self.is_half_closed.load(Ordering::Relaxed)
     }
+}
+
+/// Reduces a number of bytes, at most to 0.
+fn reduce(bytes: &AtomicUsize, by: usize) {
+    let less = |bytes: usize| Some(bytes.saturating_sub(by));
+    let _always_set = bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
 }
 
 /// The socket of one connection.
