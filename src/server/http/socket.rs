@@ -75,6 +75,8 @@ pub(crate) struct SocketActivity {
     /// Whether a part of the answer has been written.
     has_written: AtomicBool,
     is_half_closed: AtomicBool,
+    /// Whether what is read is of another protocol than HTTP.
+    is_upgraded: AtomicBool,
     /// Bytes of answers that hyper has and the system does not, because the client has not read enough.
     unread: AtomicUsize,
     /// Bytes of the answer that is made and that hyper does not have yet, because earlier parts of it wait.
@@ -125,6 +127,11 @@ impl SocketActivity {
         reduce(&self.unread, bytes);
         self.has_written.store(true, Ordering::Relaxed);
         self.pace.note_written(bytes, Instant::now().into_std());
+    }
+
+    /// Records that what is read from now on is of another protocol: it has no heads, and its end is passed on.
+    pub(crate) fn begin_upgrade(&self) {
+        self.is_upgraded.store(true, Ordering::Relaxed);
     }
 
     /// Records that nothing waits to be written.
@@ -224,6 +231,9 @@ impl AsyncRead for Socket {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        if this.connection.activity.is_upgraded.load(Ordering::Relaxed) {
+            return Pin::new(&mut this.stream).poll_read(context, buffer);
+        }
         if this.half_closed.is_some() {
             return this.poll_half_closed(context);
         }
