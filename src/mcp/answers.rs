@@ -49,6 +49,9 @@ struct SupportsTasks;
 /// the capability of revision 2025-11-25.
 pub(crate) const TASKS_OF_CALLS: &str = "cx/tasks.requests.tools.call";
 
+/// Maximum bytes of the protocol version that a server names, which is a date. Each later request may repeat it.
+const MAX_VERSION: usize = 64;
+
 /// What connects a request with the trace of its caller.
 #[derive(Clone, Default)]
 pub(crate) struct RequestTrace {
@@ -224,6 +227,10 @@ pub(crate) fn read_result(expected: Expected, result: &RawValue) -> Result<Serve
         Expected::Discover => ServerResult::DiscoverResult(serde_json::from_str::<DiscoverResult>(text)?),
         Expected::Initialize => {
             let mut result = serde_json::from_str::<InitializeResult>(text)?;
+            let version = result.protocol_version.as_str();
+            if version.len() > MAX_VERSION || !version.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+                return Err(serde_json::Error::custom("its protocol version is too long, or no text").into());
+            }
             if makes_tasks(text) {
                 let extensions = result.capabilities.extensions.get_or_insert_default();
                 extensions.insert(TASKS_OF_CALLS.to_owned(), JsonObject::new());

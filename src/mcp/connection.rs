@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ClientRequest, JsonObject, ProtocolVersion, RequestId,
-    RequestMetaObject, SubscriptionFilter, TASKS_EXTENSION_ID,
+    RequestMetaObject, TASKS_EXTENSION_ID,
 };
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use rmcp::{Peer, RoleClient};
@@ -27,6 +27,7 @@ use super::results::{self, CallAnswer};
 use super::skills::SkillFiles;
 use super::task_making::TaskMaking;
 use super::task_state::{TaskState, TaskTools};
+use super::tool_changes;
 use crate::conventions;
 use crate::json::Json;
 use crate::tools::{ProgressListener, SentRequest, ServerFailureKind, ToolError, ToolErrorCode, ToolResult};
@@ -148,7 +149,7 @@ impl Connection {
         });
         if connection.is_stateless() {
             // The task ends with the connection.
-            tokio::spawn(subscribe(Arc::clone(&connection)));
+            tokio::spawn(tool_changes::follow(Arc::clone(&connection)));
         }
         connection
     }
@@ -396,27 +397,6 @@ impl Connection {
                 ToolError::of_server(ServerFailureKind::Other, problem, stderr_tail)
             }
         }
-    }
-}
-
-/// Subscribes to the changes of a server of the stateless revision and records them. Ends with the
-/// connection.
-async fn subscribe(connection: Arc<Connection>) {
-    if !connection.announces_changes() {
-        return;
-    }
-    let filter = SubscriptionFilter::builder().tools_list_changed().build();
-    let listening = async {
-        let mut subscription = connection.peer.listen(filter).await.ok()?;
-        while let Ok(Some(_changed)) = subscription.next().await {
-            connection.notifications.tools_changed();
-        }
-        Some(())
-    };
-    tokio::select! {
-        _over = listening => {}
-        () = connection.ended.cancelled() => {}
-        () = connection.stop.cancelled() => {}
     }
 }
 

@@ -152,7 +152,7 @@ impl Connection {
     }
 
     /// Completes when nothing more can be sent.
-    async fn over(&self) {
+    pub(super) async fn over(&self) {
         tokio::select! {
             () = self.ended.cancelled() => {}
             () = self.retired().cancelled() => {}

@@ -49,6 +49,7 @@ mod stdio;
 mod task_making;
 mod task_state;
 mod tasks;
+mod tool_changes;
 pub(crate) mod web;
 
 pub(crate) use handshake::protocol_revisions;

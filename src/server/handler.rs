@@ -17,8 +17,10 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 
+use super::answer_size::AnswerSize;
 use super::audited::{AuditedRequest, call_code, error_code};
 use super::session::{McpSession, RequestSession};
+use super::tasks::bytes_of;
 use crate::conventions::TOOLS_CALL;
 
 /// Passes each request to its session. A panic becomes an error of its request and affects nothing
@@ -97,7 +99,12 @@ impl ServerHandler for RequestHandler {
     ) -> Result<CallToolResponse, ErrorData> {
         let session = self.session_of(&context);
         let audited = AuditedRequest::begin(&session, TOOLS_CALL, Some(&request.name), &context);
-        answered(audited, session.call_tool(request, context), call_code).await
+        let size = AnswerSize::from_extensions(&context.extensions);
+        let answer = answered(audited, session.call_tool(request, context), call_code).await;
+        if let (Some(size), Ok(CallToolResponse::Complete(result))) = (size, &answer) {
+            size.note(bytes_of(result));
+        }
+        answer
     }
 
     async fn on_custom_request(

@@ -24,12 +24,18 @@ pub(crate) const MAX_MESSAGE_BYTES: usize = 4 << 20;
 /// four trees of one message.
 const MAX_TREE_BYTES: usize = 3 << 19;
 
-/// Maximum bytes of JSON of a request's id, which its answer repeats.
+/// Maximum bytes of JSON of a request's id, which its answer repeats, and of its progress token, which its
+/// notifications repeat: hundreds of them can wait for a client.
 pub(crate) const MAX_ID_BYTES: usize = 256;
 
-/// Maximum bytes of the `_meta` of a request. It is kept as long as the request is handled, and its progress token is
-/// repeated in each notification.
+/// Maximum bytes of the `_meta` of a request. It is kept as long as the request is handled.
 const MAX_META_BYTES: usize = 64 << 10;
+
+/// Maximum bytes of the parameters of `initialize`, and maximum bytes that they may take as a tree, in addition to
+/// their strings. They are kept as long as the session, and a server over HTTP has hundreds of sessions. Real clients
+/// send about one kilobyte, or some more with an icon.
+const MAX_HANDSHAKE_BYTES: usize = 64 << 10;
+const MAX_HANDSHAKE_TREE_BYTES: usize = 256 << 10;
 
 /// The parameter whose value is detached.
 const INPUT: &str = "input";
@@ -120,6 +126,8 @@ pub(crate) enum TooLarge {
     Bytes { bytes: usize },
     #[error("the message has {0} beside a script's `input`; pass data as `input`")]
     Values(TreeError),
+    #[error("the `params` of `initialize` have {0}")]
+    HandshakeValues(TreeError),
     #[error("the message's `{part}` has {bytes} bytes; the maximum is {max}")]
     Part { part: &'static str, bytes: usize, max: usize },
 }
@@ -150,9 +158,10 @@ pub(crate) fn detach(message: &[u8]) -> Result<Incoming<'_>, TooLarge> {
     Ok(incoming)
 }
 
-/// Checks the parts of a message that are kept as long as it is handled.
+/// Checks the parts of a message that are kept as long as it is handled, or as long as the session that it begins.
 fn check_kept(message: &str) -> Result<(), TooLarge> {
     let mut checked = Ok(());
+    let (mut is_handshake, mut parameters) = (false, Vec::new());
     let mut check = |part: &'static str, value: &RawValue, max: usize| {
         let bytes = value.get().len();
         if bytes > max {
@@ -162,16 +171,45 @@ fn check_kept(message: &str) -> Result<(), TooLarge> {
     // The parser refuses a message that is not an object.
     let _no_object = json::each_field(message, |name, value| match name {
         "id" => check("id", value, MAX_ID_BYTES),
+        "method" => is_handshake |= is_method(value, "initialize"),
         "params" => {
+            parameters.push(value);
             let _no_object = json::each_field(value.get(), |name, value| {
                 if name == "_meta" {
                     check("_meta", value, MAX_META_BYTES);
+                    let _no_object = json::each_field(value.get(), |name, value| {
+                        if name == "progressToken" {
+                            check("progressToken", value, MAX_ID_BYTES);
+                        }
+                    });
                 }
             });
         }
         _ => {}
     });
-    checked
+    checked?;
+    // All of them, if there are several: which one counts is the parser's decision.
+    if is_handshake { parameters.into_iter().try_for_each(check_handshake) } else { Ok(()) }
+}
+
+/// Checks the parameters of `initialize`.
+fn check_handshake(parameters: &RawValue) -> Result<(), TooLarge> {
+    let (bytes, max) = (parameters.get().len(), MAX_HANDSHAKE_BYTES);
+    if bytes > max {
+        return Err(TooLarge::Part { part: "params", bytes, max });
+    }
+    match json::check(parameters.get(), MAX_HANDSHAKE_TREE_BYTES + bytes) {
+        Err(error @ TreeError::TooMany { .. }) => Err(TooLarge::HandshakeValues(error)),
+        // The parser refuses what is not valid.
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+/// Whether a value is this name of a method.
+fn is_method(value: &RawValue, name: &str) -> bool {
+    let text = value.get();
+    text.len() <= MAX_METHOD_BYTES
+        && serde_json::from_str::<Cow<'_, str>>(text).is_ok_and(|method| method == name)
 }
 
 /// As [`detach`], for a message that consists of the arguments of a run, as over REST.
@@ -231,8 +269,7 @@ fn arguments_of_call(text: &str) -> Option<&str> {
         arguments: Option<&'a RawValue>,
     }
     let message: Message<'_> = serde_json::from_str(text).ok()?;
-    let method = message.method.filter(|method| method.get().len() <= MAX_METHOD_BYTES)?;
-    if serde_json::from_str::<Cow<'_, str>>(method.get()).ok()? != "tools/call" {
+    if !message.method.is_some_and(|method| is_method(method, "tools/call")) {
         return None;
     }
     let parameters: Parameters<'_> = serde_json::from_str(message.params?.get()).ok()?;
@@ -255,7 +292,8 @@ fn inputs_in(arguments: &str) -> Option<Vec<&RawValue>> {
     (1..=MAX_INPUTS).contains(&count).then_some(inputs)
 }
 
-/// Maximum bytes of the method: `"tools/call"` fits even if all its letters are escaped.
+/// Maximum bytes of a method that is compared: `"tools/call"` and `"initialize"` fit even if all their letters are
+/// escaped.
 const MAX_METHOD_BYTES: usize = 64;
 
 /// Maximum number of duplicates of the key `input`. More cannot be a mistake; they stay in the

@@ -31,6 +31,7 @@ mod serve_stdio;
 mod http;
 mod stdio;
 
+mod answer_size;
 mod audited;
 mod handler;
 mod requests;

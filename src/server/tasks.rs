@@ -259,7 +259,7 @@ impl Tasks {
 }
 
 /// The bytes of a result as JSON.
-fn bytes_of(result: &CallToolResult) -> usize {
+pub(crate) fn bytes_of(result: &CallToolResult) -> usize {
     struct Count(usize);
     impl Write for Count {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

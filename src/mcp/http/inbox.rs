@@ -26,9 +26,6 @@ const MAX_WAITING: usize = 64;
 /// Maximum number of messages in one array, which revision 2025-03-26 allowed.
 const MAX_IN_BATCH: usize = 1024;
 
-/// Maximum bytes of a protocol version, which is a date.
-const MAX_VERSION: usize = 64;
-
 /// A pending request: how its answer is parsed, how its exchange is ended, and the call that it belongs
 /// to.
 pub(crate) struct Pending {
@@ -206,9 +203,7 @@ impl Inbox {
                 }
             }
             ServerResult::InitializeResult(result) => {
-                let version = result.protocol_version.as_str();
-                *self.version.lock() =
-                    HeaderValue::from_str(version).ok().filter(|_| version.len() <= MAX_VERSION);
+                *self.version.lock() = HeaderValue::from_str(result.protocol_version.as_str()).ok();
             }
             _ => {}
         }

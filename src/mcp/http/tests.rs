@@ -25,6 +25,7 @@ use crate::tools::{ToolError, ToolErrorCode};
 
 mod bodies;
 mod certificates;
+mod changes;
 mod revisions;
 mod sessions;
 mod statuses;

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue};
 use rmcp::RoleClient;
@@ -12,7 +13,7 @@ use rmcp::model::{
 };
 use rmcp::transport::Transport;
 use tokio::sync::mpsc;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::client::HttpClient;
@@ -203,20 +204,38 @@ impl HttpConnection {
     /// Reads the standalone stream, and reopens it a bounded number of times. Calls do not need it.
     async fn listen(self: &Arc<Self>) {
         let mut breaks = 0;
+        let mut was_open = false;
         let mut last_id: Option<String> = None;
+        let mut retry = Duration::ZERO;
         while breaks <= MAX_RESUMES {
-            let Ok(mut events) = self.open_stream(last_id.as_deref()).await else { return };
-            let opened = tokio::time::Instant::now();
-            let ended = self.read_events(&mut events, None).await;
-            if !matches!(ended, Ok(()) | Err(EventsError::Broken(_))) {
-                tracing::warn!(server = &*self.client.server, "the server's own stream is not reopened");
-                return;
+            let began = Instant::now();
+            match self.open_stream(last_id.as_deref()).await {
+                Ok(mut events) => {
+                    if was_open {
+                        // Changes that were announced meanwhile may be lost.
+                        self.state.notifications.tools_changed();
+                    }
+                    was_open = true;
+                    let ended = self.read_events(&mut events, None).await;
+                    if !matches!(ended, Ok(()) | Err(EventsError::Broken(_))) {
+                        tracing::warn!(
+                            server = &*self.client.server,
+                            "the server's own stream is not reopened"
+                        );
+                        return;
+                    }
+                    last_id = events.last_id().map(str::to_owned).or(last_id);
+                    retry = events.retry().unwrap_or_default();
+                }
+                // Many servers have no such stream.
+                Err(_) if !was_open => return,
+                // The server, or a proxy before it, may be starting again.
+                Err(_) => {}
             }
             // The count starts again after a stream that lasted longer than this: servers and
             // proxies close idle streams every few minutes.
-            breaks = if opened.elapsed() > MAX_PAUSE { 0 } else { breaks + 1 };
-            last_id = events.last_id().map(str::to_owned).or(last_id);
-            sleep(events.retry().unwrap_or_default().max(pause(breaks))).await;
+            breaks = if began.elapsed() > MAX_PAUSE { 0 } else { breaks + 1 };
+            sleep(retry.max(pause(breaks))).await;
         }
     }
 }

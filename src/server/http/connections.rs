@@ -34,6 +34,12 @@ const MAX_UNREAD_BYTES: usize = 256 << 20;
 /// connection.
 const LARGE_PART: usize = 64 << 10;
 
+#[cfg(test)]
+thread_local! {
+    /// Bytes of the largest answer of which a connection was told on this thread.
+    pub(super) static MADE: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 /// All open connections.
 pub(crate) struct Connections {
     max: usize,
@@ -255,9 +261,26 @@ impl Connection {
         response.map(|body| Body::new(AnswerBody { body, may_probe, end: AnswerEnd(self) }))
     }
 
+    /// Records that the answer to the request in progress is made, and has this many bytes. hyper has it only when its
+    /// client has read what comes before it on the same stream.
+    pub(crate) fn note_made(&self, bytes: usize) {
+        #[cfg(test)]
+        MADE.set(MADE.get().max(bytes));
+        // Otherwise the stream of the answer has ended, and nobody gets it.
+        if self.state.lock().phase == Phase::Answering {
+            self.activity.note_made(bytes);
+            self.note_large(bytes);
+        }
+    }
+
     /// Records that hyper was given a part of an answer.
     fn note_given(&self, bytes: usize) {
         self.activity.note_given(bytes);
+        self.note_large(bytes);
+    }
+
+    /// Checks what all clients have not read, after this many more bytes.
+    fn note_large(&self, bytes: usize) {
         if bytes >= LARGE_PART
             && let Some(all) = self.all.upgrade()
         {
@@ -341,6 +364,7 @@ impl Drop for AnswerEnd {
             state.has_answered = true;
             state.token = None;
         }
+        self.0.activity.note_made(0);
         self.0.enter(Phase::Head);
     }
 }

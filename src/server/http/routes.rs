@@ -23,6 +23,7 @@ use super::sessions::{REFUSED, REQUESTER};
 use super::state::HttpState;
 use super::tenant_state::Requester;
 use super::workers::{WORKERS, lend};
+use crate::server::answer_size::AnswerSize;
 use crate::server::incoming::{self, CountedBody, Incoming};
 use crate::server::prepare::ENDING;
 use crate::server::run_rate::RequestClient;
@@ -138,6 +139,9 @@ async fn answer_post(state: &HttpState, requester: Requester, request: Request) 
         }
     }
     parts.extensions.insert(CountedBody::new(permits));
+    if let Some(connection) = connection {
+        parts.extensions.insert(AnswerSize::new(move |bytes| connection.note_made(bytes)));
+    }
     parts.extensions.insert(RequestClient(requester.client_name()));
     let session = Arc::clone(&requester.tenant.session);
     parts.extensions.insert(RequestSession { session, revoked: requester.revoked().cloned() });

@@ -75,8 +75,12 @@ pub(crate) struct SocketActivity {
     /// Whether a part of the answer has been written.
     has_written: AtomicBool,
     is_half_closed: AtomicBool,
+    /// Whether what is read is of another protocol than HTTP.
+    is_upgraded: AtomicBool,
     /// Bytes of answers that hyper has and the system does not, because the client has not read enough.
     unread: AtomicUsize,
+    /// Bytes of the answer that is made and that hyper does not have yet, because earlier parts of it wait.
+    made: AtomicUsize,
     pub(crate) pace: ReadingPace,
 }
 
@@ -102,22 +106,32 @@ impl SocketActivity {
         self.has_written.store(false, Ordering::Relaxed);
     }
 
+    /// Records that an answer of this many bytes is made, or with 0 that there is none.
+    pub(crate) fn note_made(&self, bytes: usize) {
+        self.made.store(bytes, Ordering::Relaxed);
+    }
+
     /// Records that hyper was given this many bytes of an answer.
     pub(crate) fn note_given(&self, bytes: usize) {
         self.unread.fetch_add(bytes, Ordering::Relaxed);
+        reduce(&self.made, bytes);
     }
 
     /// The bytes that wait until the client reads.
     pub(crate) fn unread(&self) -> usize {
-        self.unread.load(Ordering::Relaxed)
+        self.unread.load(Ordering::Relaxed).saturating_add(self.made.load(Ordering::Relaxed))
     }
 
     /// Records that the system has accepted this many bytes, which may be those of a head.
     fn note_written(&self, bytes: usize) {
-        let less = |unread: usize| Some(unread.saturating_sub(bytes));
-        let _always_set = self.unread.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        reduce(&self.unread, bytes);
         self.has_written.store(true, Ordering::Relaxed);
         self.pace.note_written(bytes, Instant::now().into_std());
+    }
+
+    /// Records that what is read from now on is of another protocol: it has no heads, and its end is passed on.
+    pub(crate) fn begin_upgrade(&self) {
+        self.is_upgraded.store(true, Ordering::Relaxed);
     }
 
     /// Records that nothing waits to be written.
@@ -130,6 +144,12 @@ impl SocketActivity {
     pub(crate) fn is_half_closed(&self) -> bool {
         self.is_half_closed.load(Ordering::Relaxed)
     }
+}
+
+/// Reduces a number of bytes, at most to 0.
+fn reduce(bytes: &AtomicUsize, by: usize) {
+    let less = |bytes: usize| Some(bytes.saturating_sub(by));
+    let _always_set = bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
 }
 
 /// The socket of one connection.
@@ -211,6 +231,9 @@ impl AsyncRead for Socket {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        if this.connection.activity.is_upgraded.load(Ordering::Relaxed) {
+            return Pin::new(&mut this.stream).poll_read(context, buffer);
+        }
         if this.half_closed.is_some() {
             return this.poll_half_closed(context);
         }

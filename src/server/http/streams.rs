@@ -112,8 +112,10 @@ impl Streams {
             JsonRpcMessage::Request(request) => {
                 let sender = self.stream_of(&request.request).cloned().ok_or(NotRead)?;
                 self.server_requests.retain(|_, sender| !sender.is_closed());
-                self.server_requests.insert(request.id.clone(), sender.clone());
-                push(&sender, message, KEPT_FOR_ANSWER)
+                let id = request.id.clone();
+                push(&sender, message, KEPT_FOR_ANSWER)?;
+                self.server_requests.insert(id, sender);
+                Ok(())
             }
             JsonRpcMessage::Notification(notification) => {
                 let sender = match &notification.notification {

@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::HttpOptions;
+use super::connections::MADE;
 use super::listener::has_http_date;
 use crate::error::Error;
 use crate::executor::Executor;
@@ -43,9 +44,13 @@ async fn serve(options: HttpOptions) -> Running {
 impl Running {
     /// Sends a request and returns the head and the body of the answer.
     async fn post(&self, headers: &str, message: &Value) -> (String, String) {
+        self.post_to("/mcp", headers, message).await
+    }
+
+    async fn post_to(&self, path: &str, headers: &str, message: &Value) -> (String, String) {
         let body = message.to_string();
         let request = format!(
-            "POST /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n\
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n\
              Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n{headers}\r\n{body}",
             body.len()
         );
@@ -96,6 +101,21 @@ async fn mp_204_a_panic_is_an_error_of_its_request() {
     assert!(body.contains("-32603"), "{body}");
     let (_, body) = server.post(&session, &run("return 6 * 7")).await;
     assert!(body.contains("\"value\":42"), "{body}");
+}
+
+/// Threat 824. All tasks of the server are on this thread.
+#[tokio::test]
+async fn v_824_a_connection_is_told_how_large_the_answer_to_a_call_is() {
+    let server = serve(HttpOptions::default()).await;
+    let session = server.session().await;
+    let source = "return 'x'.repeat(20_000)";
+    let rest = json!({ "language": "typescript", "code": source, "stream": true });
+    for (path, headers, message) in [("/mcp", &*session, &run(source)), ("/v1/runs", "", &rest)] {
+        MADE.set(0);
+        let (_, body) = server.post_to(path, headers, message).await;
+        let made = MADE.get();
+        assert!(made > 20_000 && made <= body.len(), "{path}: {made}, {} bytes were sent", body.len());
+    }
 }
 
 #[tokio::test]

@@ -44,11 +44,11 @@ fn v_657_what_is_kept_of_a_request_is_small() {
     let request = |id: usize, meta: usize| {
         let (id, meta) = ("i".repeat(id), "m".repeat(meta));
         format!(
-            r#"{{"jsonrpc":"2.0","id":"{id}","method":"tools/call","params":{{"name":"t","_meta":{{"progressToken":"{meta}"}},"arguments":{{"code":"1"}}}}}}"#
+            r#"{{"jsonrpc":"2.0","id":"{id}","method":"tools/call","params":{{"name":"t","_meta":{{"x":"{meta}"}},"arguments":{{"code":"1"}}}}}}"#
         )
     };
     // With the quotes, and the rest of `_meta`.
-    let (id, meta) = (MAX_ID_BYTES - 2, MAX_META_BYTES - r#"{"progressToken":""}"#.len());
+    let (id, meta) = (MAX_ID_BYTES - 2, MAX_META_BYTES - r#"{"x":""}"#.len());
     assert_eq!(detached(&request(id, meta)), (request(id, meta), None));
     for (message, expected) in [(request(id + 1, meta), "id"), (request(id, meta + 1), "_meta")] {
         let error = detach(message.as_bytes()).unwrap_err();
@@ -59,6 +59,51 @@ fn v_657_what_is_kept_of_a_request_is_small() {
     detach(twice.as_bytes()).unwrap_err();
     // Other parts are not kept, or are counted.
     detach(call(&format!(r#"{{"code":"{}"}}"#, "x".repeat(2 * MAX_META_BYTES))).as_bytes()).unwrap();
+}
+
+/// Threat 823. Each of hundreds of notifications that wait for a client has the token.
+#[test]
+fn v_823_progress_tokens_are_as_long_as_ids() {
+    let request = |token: usize| {
+        let token = "t".repeat(token);
+        format!(
+            r#"{{"id":1,"method":"tools/call","params":{{"name":"t","_meta":{{"x":{{}},"progressToken":"{token}"}}}}}}"#
+        )
+    };
+    detach(request(MAX_ID_BYTES - 2).as_bytes()).unwrap();
+    let error = detach(request(MAX_ID_BYTES - 1).as_bytes()).unwrap_err();
+    assert!(matches!(error, TooLarge::Part { part: "progressToken", .. }), "{error}");
+}
+
+/// Threat 820. What a client says of itself is kept as long as its session.
+#[test]
+fn v_820_what_is_kept_of_a_session_is_small() {
+    let handshake = |method: &str, capabilities: &str, name: usize| {
+        let name = "n".repeat(name);
+        format!(
+            r#"{{"jsonrpc":"2.0","id":0,"method":"{method}","params":{{"capabilities":{capabilities},"clientInfo":{{"name":"{name}"}}}}}}"#
+        )
+    };
+    let name = MAX_HANDSHAKE_BYTES - r#"{"capabilities":{},"clientInfo":{"name":""}}"#.len();
+    for method in ["initialize", r"in\u0069tialize"] {
+        let longest = handshake(method, "{}", name);
+        assert_eq!(detached(&longest), (longest.clone(), None));
+        let error = detach(handshake(method, "{}", name + 1).as_bytes()).unwrap_err();
+        assert!(matches!(error, TooLarge::Part { part: "params", .. }), "{error}");
+        // A text of 7 KB that would take more than half a megabyte.
+        let many = format!(r#"{{"experimental":{{"x":{{"y":[{}]}}}}}}"#, vec![r#"{"":0}"#; 1_000].join(","));
+        let error = detach(handshake(method, &many, 1).as_bytes()).unwrap_err();
+        assert!(matches!(error, TooLarge::HandshakeValues(_)), "{error}");
+        // One of two would count, whichever it is.
+        let long = handshake(method, "{}", name + 1);
+        let last = long.replace(r#""id":0"#, r#""params":{},"id":0"#);
+        let first = format!(r#"{},"params":{{}}}}"#, long.strip_suffix('}').unwrap());
+        for twice in [first, last] {
+            detach(twice.as_bytes()).unwrap_err();
+        }
+    }
+    // Other methods have no session that keeps them.
+    detach(handshake("tools/call", "{}", name + 1).as_bytes()).unwrap();
 }
 
 #[test]

@@ -163,3 +163,28 @@ async fn an_older_server_refuses_discovery_in_any_way_and_is_still_connected() {
         assert!(running.is_ok(), "{status} {body}: {:?}", running.err());
     }
 }
+
+/// Threat 825. Later requests repeat the version that the server names, in a header or in their `_meta`.
+#[tokio::test]
+async fn v_825_a_protocol_version_is_short() {
+    let long = "1".repeat(65);
+    for (version, is_taken) in
+        [("1.0", true), (&long[..64], true), (&*long, false), ("2025-06-18\u{1b}[31m", false)]
+    {
+        let named = version.to_owned();
+        let fake = Fake::start(move |asked, mut stream| {
+            let mut answer: Value = serde_json::from_str(&initialized(&asked)).unwrap();
+            answer["result"]["protocolVersion"] = named.as_str().into();
+            async move {
+                match asked.body["method"].as_str() {
+                    Some("initialize") => json_body(&mut stream, &answer.to_string()).await,
+                    Some(_) => respond(&mut stream, "202 Accepted", "", "").await,
+                    None => respond(&mut stream, "405 Method Not Allowed", "", "").await,
+                }
+            }
+        })
+        .await;
+        let (running, _state) = connect(&McpServer::http("s", fake.url.clone()), DEADLINES).await;
+        assert_eq!(running.is_ok(), is_taken, "{version}");
+    }
+}

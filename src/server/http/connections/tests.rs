@@ -233,3 +233,29 @@ async fn v_579_a_large_part_of_an_answer_ends_other_connections() {
     let ended = opened.iter().filter(|open| open.connection.evicted.is_cancelled());
     assert_eq!(ended.count(), 1);
 }
+
+/// Threat 824. Notifications that a client does not read keep the answer behind them from hyper.
+#[tokio::test]
+async fn v_824_an_answer_counts_as_soon_as_it_is_made() {
+    let permits = Arc::new(Semaphore::new(2));
+    let connections = Connections::new(2, false);
+    let opened = [0, 1].map(|_| open(&connections, &permits));
+    let [first, second] = [&opened[0].connection, &opened[1].connection];
+    let ended = || [first, second].map(|connection| connection.evicted.is_cancelled());
+    let bytes = MAX_UNREAD_BYTES / 2 + LARGE_PART;
+    // Their streams have ended, so that nobody gets these.
+    first.note_made(bytes);
+    second.note_made(bytes);
+    assert_eq!((ended(), first.activity.unread()), ([false; 2], 0));
+    first.begin_answer();
+    first.note_made(bytes);
+    // What hyper gets of it counts once.
+    first.note_given(10);
+    assert_eq!((ended(), first.activity.unread()), ([false; 2], bytes));
+    second.begin_answer();
+    second.note_made(bytes);
+    assert_eq!(ended().iter().filter(|ended| **ended).count(), 1);
+    // The rest of an answer whose stream has ended is gone.
+    drop(Arc::clone(first).watch(Response::new(Body::empty())));
+    assert_eq!(first.activity.unread(), 10);
+}

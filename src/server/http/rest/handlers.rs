@@ -25,6 +25,7 @@ use crate::conventions::REST_RUN;
 use crate::run::result::ErrorCode;
 use crate::server::answer::INVALID_ARGUMENTS;
 use crate::server::answer::truncation::cut;
+use crate::server::answer_size::AnswerSize;
 use crate::server::audited::AuditedRequest;
 use crate::server::http::body::{RequestBody, is_json};
 use crate::server::http::connections::Connection;
@@ -142,7 +143,7 @@ async fn create_run(
     if state.shared.hung_workers.server_must_end() {
         return refused(&json!({ "code": ErrorCode::EngineUnavailable.as_str(), "message": SERVER_ENDS }));
     }
-    begin(requester, wanted, headers, key, permits).await
+    begin(requester, wanted, headers, key, permits, connection).await
 }
 
 async fn begin(
@@ -151,6 +152,7 @@ async fn begin(
     headers: &HeaderMap,
     key: Option<KeyedBody>,
     body: Vec<OwnedSemaphorePermit>,
+    connection: Option<Arc<Connection>>,
 ) -> Response {
     let tenant = &requester.tenant;
     let call = tenant.session.calls.begin();
@@ -158,7 +160,10 @@ async fn begin(
     let mut events = None;
     let started = tenant.rest.start(key.as_ref(), || {
         let slot = || tenant.rest.background_slot(&requester.client_name()).ok_or_else(too_many);
-        let held = RequestPermits { _body: body, _slot: is_background.then(slot).transpose()? };
+        // Other answers wait for nothing.
+        let size = connection.filter(|_| is_stream);
+        let size = size.map(|connection| AnswerSize::new(move |bytes| connection.note_made(bytes)));
+        let held = RequestPermits { _body: body, _slot: is_background.then(slot).transpose()?, size };
         let (run, of_run) = start(requester, wanted, headers, key.clone(), held)
             .map_err(|mut answer| answer.structured["error"].take())?;
         events = Some(of_run);

@@ -11,6 +11,7 @@ use super::events::RunEvents;
 use super::request::RunRequest;
 use crate::run::result::ErrorCode;
 use crate::server::answer::{self, Answer};
+use crate::server::answer_size::AnswerSize;
 use crate::server::call::for_client;
 use crate::server::client_slots::ClientSlot;
 use crate::server::http::rest_runs::answers::RunAnswer;
@@ -27,12 +28,13 @@ use crate::text::preview;
 /// Maximum characters of a caller's name.
 const MAX_NAME: usize = 100;
 
-/// The permits that a run holds until it ends.
+/// The permits that a run holds until it ends, and who is told then how large its answer is.
 pub(super) struct RequestPermits {
     /// Counts the bytes of its input.
     pub(super) _body: Vec<OwnedSemaphorePermit>,
     /// The slot of a run in the background.
     pub(super) _slot: Option<ClientSlot>,
+    pub(super) size: Option<AnswerSize>,
 }
 
 /// Starts a run, and returns it with its events. Must be called in a tokio runtime.
@@ -73,11 +75,16 @@ pub(super) fn start(
     task.spawn(async move {
         let result = executor.run(script).await;
         drop(ended);
+        let size = held.size.clone();
         drop(held);
         let answer = answer_run(&shared, &owner, language, result, of_answer.as_ref()).await;
         observed.end_rest(answer.is_error);
         let record = answer.structured["runId"].as_str().map(str::to_owned);
-        sender.send_replace(Some(FinishedRun::new(RunAnswer::new(answer), record)));
+        let answer = RunAnswer::new(answer);
+        if let Some(size) = size {
+            size.note(answer.bytes());
+        }
+        sender.send_replace(Some(FinishedRun::new(answer, record)));
         drop(call);
     });
     let run = RestRun::new(id, key, cancel, printed.unwrap_or_default(), answer, task);

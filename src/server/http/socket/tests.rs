@@ -98,3 +98,22 @@ async fn v_579_a_socket_notices_how_fast_its_client_reads() {
     drop(socket);
     assert!(reading.await.unwrap().unwrap() > 7);
 }
+
+/// Threat 826. Scripts have empty lines, and what is sent with them is no request.
+#[tokio::test]
+async fn v_826_the_end_of_an_upgraded_connection_is_passed_on() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    let (stream, _) = listener.accept().await.unwrap();
+    let permit = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
+    let open = Connections::new(1, false).open(PeerKey::Local, permit);
+    let mut socket = Socket::new(stream, Arc::clone(&open.connection));
+    let script = b"it looks like\na request\n\n";
+    open.connection.activity.begin_upgrade();
+    client.write_all(script).await.unwrap();
+    // It still reads, so that nothing else says that it is gone.
+    client.shutdown().await.unwrap();
+    let mut read = Vec::new();
+    timeout(Duration::from_secs(60), socket.read_to_end(&mut read)).await.unwrap().unwrap();
+    assert_eq!(read, script);
+}

@@ -57,6 +57,54 @@ fn v_332_unused_sessions_make_room_at_once() {
     assert!(stream.next().is_none());
 }
 
+/// Whatever a client says of itself is kept as long as its session: 256 sessions could have a gigabyte of names.
+#[test]
+fn v_820_what_a_session_keeps_of_its_client_is_small() {
+    let server = Server::plain();
+    let begin = |name: &str, capabilities: &Value| {
+        let client = json!({ "name": name, "version": "1" });
+        let params =
+            json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": client });
+        server.post(&[], &json!({ "jsonrpc": "2.0", "id": 7, "method": "initialize", "params": params }))
+    };
+    assert_eq!(begin(&"n".repeat(60 << 10), &json!({})).status, 200);
+    let many = json!({ "experimental": { "x": { "y": vec![json!({ "": 0 }); 1_000] } } });
+    for (name, capabilities, said) in [
+        (&*"n".repeat(3 << 20), &json!({}), "the message's `params` has "),
+        ("n", &many, "the `params` of `initialize` have more than "),
+    ] {
+        let refused = begin(name, capabilities);
+        assert_eq!((refused.status, refused.header("mcp-session-id")), (400, None));
+        let refused: Value = serde_json::from_str(&refused.body()).unwrap();
+        assert_eq!(refused["id"], 7);
+        let message = refused["error"]["message"].as_str().unwrap();
+        assert!(message.starts_with(said), "{message}");
+    }
+    is_well(&server);
+}
+
+/// Hundreds of notifications can wait for a client that does not read, and each has the token.
+#[test]
+fn v_823_a_progress_token_is_short() {
+    let server = Server::plain();
+    let session = server.session();
+    let call = |token: &str| {
+        let params = json!({
+            "name": "executeTypescript", "arguments": { "code": "progress(1, 2); return 1" },
+            "_meta": { "progressToken": token },
+        });
+        session.begin(3, "tools/call", params)
+    };
+    let token = "t".repeat(254);
+    let mut told = call(&token);
+    assert_eq!(told.next().unwrap()["params"]["progressToken"], token);
+    assert_eq!(told.result()["structuredContent"]["value"], 1);
+    let refused = call(&format!("{token}t"));
+    assert_eq!(refused.status, 400);
+    let error = refused.message()["error"]["message"].to_string();
+    assert!(error.contains("the message's `progressToken` has 257 bytes; the maximum is 256"), "{error}");
+}
+
 /// Whether the server has closed a connection that it has written nothing to.
 fn is_closed(stream: &TcpStream) -> bool {
     stream.set_nonblocking(true).unwrap();
