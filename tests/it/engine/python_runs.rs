@@ -148,21 +148,22 @@ async fn px_138_cancelled_in_a_call_then_a_hundred_runs() {
         "await mock.hang()",
         "call_tool('mock', 'hang')",
         "import asyncio\nawait asyncio.gather(*(mock.hang() for _ in range(20)))",
-        "import time; call = mock.sleep(ms=50); time.sleep(60)",
+        "import asyncio, time\ncall = asyncio.ensure_future(mock.sleep(ms=50))\n\
+         await asyncio.sleep(0.01)\ntime.sleep(60)",
         "await mock.sleep(ms=40)\nawait mock.hang()",
         "try: await mock.hang()\nfinally: await mock.echo()",
     ] {
         let token = CancellationToken::new();
         let run = executor.run(Script::python(source).limits(small()).cancel_with(token.clone()));
         let cancel = async {
-            tokio::time::sleep(Duration::from_millis(30)).await;
+            wait_until(|| mock.running.load(std::sync::atomic::Ordering::SeqCst) > 0).await;
             token.cancel();
         };
         let (result, ()) = futures::future::join(run, cancel).await;
         let result = result.unwrap();
         assert_eq!(result.error().unwrap().code, ErrorCode::Cancelled, "{source}: {}", result.to_json());
+        wait_until(|| mock.running.load(std::sync::atomic::Ordering::SeqCst) == 0).await;
     }
-    wait_until(|| mock.running.load(std::sync::atomic::Ordering::SeqCst) == 0).await;
     for _ in 0..100 {
         let result = executor.run_py(ORDINARY).await.unwrap();
         assert_eq!(result.value(), Some(&json!(4)), "{}", result.to_json());
