@@ -200,6 +200,19 @@ impl Worker {
         wait_for(|| self.said().contains(text).then_some(()));
     }
 
+    /// The page of metrics of a worker with `--metrics 127.0.0.1:0`.
+    pub(crate) fn metrics(&self) -> String {
+        let address = wait_for(|| {
+            let said = self.said();
+            let lines = said.lines().find_map(|line| line.strip_prefix("metrics at http://"));
+            lines.and_then(|address| address.strip_suffix("/metrics")).map(str::to_owned)
+        });
+        let mut stream = TcpStream::connect(&address).unwrap();
+        let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        std::io::read_to_string(stream).unwrap()
+    }
+
     /// The worker processes that this machine has started.
     pub(crate) fn processes(&self) -> Vec<PathBuf> {
         super::descendants_of(self.child.id())
