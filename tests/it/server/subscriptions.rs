@@ -107,7 +107,7 @@ fn a_run_that_has_ended_makes_room_for_another_resource() {
         assert_eq!(subscribe(&mut client, uri)["result"], json!({}), "{uri}");
     }
     let refused = subscribe(&mut client, &uris[0]);
-    assert!(message(&refused).contains("64"), "{refused}");
+    assert!(message(&refused).contains("64 resources at once"), "{refused}");
     client.run("await state.set('end', true)");
     let start = Instant::now();
     while subscribe(&mut client, &uris[0])["result"] != json!({}) {
