@@ -236,7 +236,7 @@ impl Drop for Worker {
 }
 
 /// The person's directories are in a temporary one.
-fn own_files<'a>(command: &'a mut Command, directory: &Path) -> &'a mut Command {
+pub(crate) fn own_files<'a>(command: &'a mut Command, directory: &Path) -> &'a mut Command {
     command
         .current_dir(directory)
         .env("HOME", directory)
