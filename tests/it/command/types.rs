@@ -59,12 +59,7 @@ fn types_are_written_again_when_tools_change() {
     let line = format!("exec '{}' stdio $(cat '{}')", program.display(), mode.display());
     place.configure(&json!({ "first": { "command": "sh", "args": ["-c", line] } }));
     let path = place.0.path().join("types/cx.d.ts");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cx"));
-    for name in ["CACHE", "CONFIG", "STATE"] {
-        command.env(format!("XDG_{name}_HOME"), place.0.path().join(name));
-    }
-    command.args(["types", "--watch", "--out", "types", "--mcp-config", "mcp.json"]);
-    let mut child = command.current_dir(place.0.path()).spawn().unwrap();
+    let mut child = place.command(&["types", "--watch", "--out", "types"]).spawn().unwrap();
     let has = |name: &str| fs::read_to_string(&path).is_ok_and(|text| text.contains(name));
     wait_for(|| has("  echo(").then_some(()));
     assert!(!has("  showTime("), "{}", fs::read_to_string(&path).unwrap());
@@ -81,14 +76,9 @@ fn types_are_written_again_when_the_configuration_changes() {
     let well = entry(&["well"]);
     let place = Place::new(&json!({ "first": well }));
     let path = place.0.path().join("cx.d.ts");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cx"));
-    for name in ["CACHE", "CONFIG", "STATE"] {
-        command.env(format!("XDG_{name}_HOME"), place.0.path().join(name));
-    }
-    command.args(["types", "--watch", "--out", "cx.d.ts", "--mcp-config", "mcp.json"]);
     let said = place.0.path().join("said");
-    command.stderr(fs::File::create(&said).unwrap());
-    let mut child = command.current_dir(place.0.path()).spawn().unwrap();
+    let mut command = place.command(&["types", "--watch", "--out", "cx.d.ts"]);
+    let mut child = command.stderr(fs::File::create(&said).unwrap()).spawn().unwrap();
     let has = |name: &str| fs::read_to_string(&path).is_ok_and(|text| text.contains(name));
     wait_for(|| has("readonly first: McpServer1;").then_some(()));
     place.configure(&json!({ "first": well, "second": well }));
