@@ -12,6 +12,7 @@ use cx::{Executor, ExecutorBuilder, Limits, McpServer, Script};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::nats::own_files;
 use super::stopwatch::Stopwatch;
 
 /// How much longer a call of the other server may take as a rule than four scripts without calls. It needs a
@@ -317,6 +318,12 @@ pub(crate) fn runs(process: &str) -> bool {
     status.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['Z', 'X']))
 }
 
+/// The person's directories are in a temporary one, and so is what is stored: a server whose list an earlier test has
+/// stored would not be asked for it.
+pub(crate) fn alone<'a>(command: &'a mut Command, directory: &Path) -> &'a mut Command {
+    own_files(command, directory).env("XDG_CACHE_HOME", directory)
+}
+
 /// What a whole command reported about a call of the faulty server, and its peak memory.
 #[derive(Debug)]
 pub(crate) struct Measured {
@@ -371,11 +378,10 @@ fn measured_with(faulty: Value, expression: &str, patience: u32) -> Measured {
          await tools.well.echo({{}});
          return {{ seen }};"
     );
-    let mut process = Command::new(env!("CARGO_BIN_EXE_cx"))
+    let mut process = alone(&mut Command::new(env!("CARGO_BIN_EXE_cx")), directory.path())
         .args(["run", "--timeout", "60s", "--mcp-config"])
         .arg(config)
         .args(["-e", &source])
-        .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();

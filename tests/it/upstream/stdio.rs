@@ -10,7 +10,7 @@ use cx::{Error, ErrorCode, Executor, Limits, McpServer, Script, ToolCallStatus, 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::chaos::runs;
+use crate::support::chaos::{alone, program, runs};
 use crate::support::wait_until;
 
 /// An executor with the fault server in one mode, and the file with that server's notes.
@@ -288,10 +288,9 @@ fn stubborn_config(directory: &Path) -> PathBuf {
 async fn a_server_dies_with_a_command_that_is_killed() {
     let directory = tempfile::tempdir().unwrap();
     let config = stubborn_config(directory.path());
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cx"))
+    let mut command = alone(&mut Command::new(env!("CARGO_BIN_EXE_cx")), directory.path())
         .args(["run", "-e", "return await tools.fault.never({})", "--mcp-config"])
         .arg(config)
-        .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -310,9 +309,9 @@ async fn a_server_dies_with_a_command_that_is_killed() {
 async fn what_a_server_has_started_dies_with_a_command_that_is_killed() {
     let directory = tempfile::tempdir().unwrap();
     let (config, path) = (directory.path().join("mcp.json"), directory.path().join("notes"));
-    let server = json!({ "command": crate::support::chaos::program(), "args": ["stdio", "grandchild", "--notes", path] });
+    let server = json!({ "command": program(), "args": ["stdio", "grandchild", "--notes", path] });
     std::fs::write(&config, json!({ "mcpServers": { "faulty": server } }).to_string()).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cx"))
+    let mut command = alone(&mut Command::new(env!("CARGO_BIN_EXE_cx")), directory.path())
         .args([
             "run",
             "-e",
@@ -320,7 +319,6 @@ async fn what_a_server_has_started_dies_with_a_command_that_is_killed() {
         ])
         .arg("--mcp-config")
         .arg(config)
-        .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
