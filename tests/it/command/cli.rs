@@ -8,8 +8,7 @@ use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
-use crate::support::nats::own_files;
-use crate::support::{chaos, python_cache};
+use crate::support::{chaos, own_files, python_cache};
 
 /// `cx` in a directory that has the person's files too, of which there are none.
 fn command(directory: &Path) -> Command {

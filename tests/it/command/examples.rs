@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::nats::own_files;
+use crate::support::own_files;
 
 fn check(script: &str) {
     let test_binary = std::env::current_exe().unwrap();

@@ -9,7 +9,7 @@ use cx::ProviderKind;
 use serde_json::{Value, json};
 
 use crate::support::chaos;
-use crate::support::nats::own_files;
+use crate::support::own_files;
 use crate::support::provider::{FakeProvider, KEY, Reply};
 
 /// A token as a server of the user would return it.

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::support::chaos;
-use crate::support::nats::own_files;
+use crate::support::own_files;
 use crate::support::provider::{FakeProvider, Reply};
 use crate::support::serve::{Start, WATCHDOG};
 use crate::support::serve_http::wait_for;

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::nats::{Front, NatsServer, end, own_files};
+use crate::support::nats::{Front, NatsServer, end};
+use crate::support::own_files;
 use crate::support::serve::{Start, save_script};
 use crate::support::serve_http::{Reply, Server, TOKEN, wait_within};
 

@@ -7,10 +7,10 @@ use std::process::{Child, Command, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::nats::{own_files, result};
+use crate::support::nats::result;
 use crate::support::serve::{Start, wait_for_end};
 use crate::support::serve_http::{Reply, Server, TOKEN, WATCHDOG, wait_for};
-use crate::support::{chaos, descendants_of};
+use crate::support::{chaos, descendants_of, own_files};
 
 /// A server that lends workers and has no upstream servers.
 fn lender(more: &[&str]) -> Server {

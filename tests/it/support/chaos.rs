@@ -12,7 +12,7 @@ use cx::{Executor, ExecutorBuilder, Limits, McpServer, Script};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::nats::own_files;
+use super::alone;
 use super::stopwatch::Stopwatch;
 
 /// How much longer a call of the other server may take as a rule than four scripts without calls. It needs a
@@ -316,12 +316,6 @@ fn is_there(process: &str) -> bool {
 pub(crate) fn runs(process: &str) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     status.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['Z', 'X']))
-}
-
-/// The person's directories are in a temporary one, and so is what is stored: a server whose list an earlier test has
-/// stored would not be asked for it.
-pub(crate) fn alone<'a>(command: &'a mut Command, directory: &Path) -> &'a mut Command {
-    own_files(command, directory).env("XDG_CACHE_HOME", directory)
 }
 
 /// What a whole command reported about a call of the faulty server, and its peak memory.

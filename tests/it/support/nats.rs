@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::chaos;
 use super::serve::wait_for_end;
 use super::serve_http::{WATCHDOG, wait_for};
+use super::{chaos, own_files};
 
 /// Longer than any queue takes.
 pub(crate) const KEY: &str = "a key that all machines of the queue share";
@@ -233,18 +233,6 @@ impl Drop for Worker {
         let _gone = self.child.kill();
         let _reaped = self.child.wait();
     }
-}
-
-/// The person's directories are in a temporary one.
-pub(crate) fn own_files<'a>(command: &'a mut Command, directory: &Path) -> &'a mut Command {
-    command
-        .current_dir(directory)
-        .env("HOME", directory)
-        .env("XDG_STATE_HOME", directory)
-        .env("XDG_CONFIG_HOME", directory)
-        .env("XDG_CACHE_HOME", super::python_cache())
-        .env_remove("CX_HTTP_TOKEN")
-        .stdin(Stdio::null())
 }
 
 /// The front end: a workspace with a server of `tests/chaos`, and `cx run --nats`.

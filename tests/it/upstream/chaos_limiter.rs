@@ -7,7 +7,8 @@ use std::time::Duration;
 use cx::{ErrorCode, Limits, RateLimit, Script, ToolRules};
 use serde_json::json;
 
-use crate::support::chaos::{CLOSING_TIME, Stage, alone, builder, entry, runs, stdio};
+use crate::support::alone;
+use crate::support::chaos::{CLOSING_TIME, Stage, builder, entry, runs, stdio};
 use crate::support::stopwatch::Stopwatch;
 
 /// Five failures open the circuit; then nothing reaches the server, and the error says for how long.

@@ -10,8 +10,8 @@ use cx::{Error, ErrorCode, Executor, Limits, McpServer, Script, ToolCallStatus, 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::chaos::{alone, program, runs};
-use crate::support::wait_until;
+use crate::support::chaos::{program, runs};
+use crate::support::{alone, wait_until};
 
 /// An executor with the fault server in one mode, and the file with that server's notes.
 struct Upstream {
