@@ -266,8 +266,8 @@ impl Executor {
     }
 
     /// Clears the [`cache_directory`](crate::ExecutorBuilder::cache_directory): the tool lists and
-    /// inferred output schemas of all servers that ever used it, and compiled Python. Returns the
-    /// number of files removed.
+    /// inferred output schemas of all servers that ever used it, counts of used tools, and compiled
+    /// Python. Returns the number of files removed.
     ///
     /// # Errors
     ///

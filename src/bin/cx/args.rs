@@ -192,7 +192,7 @@ pub(crate) enum Command {
     /// Exit status: 0 no problems, 1 problems, 2 usage.
     Doctor(DoctorArguments),
 
-    /// Manage the cache of tool lists and inferred output schemas
+    /// Manage the cache: tool lists, inferred output schemas, Python's machine code
     #[command(subcommand)]
     Cache(CacheCommand),
 

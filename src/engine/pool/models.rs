@@ -179,7 +179,7 @@ fn v_358_an_abandoned_run_keeps_no_slot() {
         let fake = &scene.fake.shared;
         fake.relapsed.store(1, std::sync::atomic::Ordering::Relaxed);
         // A run whose deadline had passed before it started was answered without hanging.
-        while fake.hanging.load(std::sync::atomic::Ordering::Relaxed) < scene.pool.stats().hung {
+        while fake.blocked.load(std::sync::atomic::Ordering::Relaxed) < scene.pool.stats().hung {
             model::yield_now();
         }
         // Loops forever if one of them holds a slot, because nothing reclaims it.

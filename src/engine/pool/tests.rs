@@ -53,7 +53,8 @@ pub(super) struct FakeShared {
     trimmed: AtomicUsize,
     /// The niceness of the thread at the end of each run.
     niceness: Mutex<Vec<i32>>,
-    pub(super) hanging: AtomicUsize,
+    /// Number of times that a run blocked until `released`.
+    pub(super) blocked: AtomicUsize,
     /// Number of runs that hung and found at their end that they had been abandoned.
     abandoned: AtomicUsize,
     /// Number of instances whose creation fails, and of threads that are refused.
@@ -78,6 +79,7 @@ impl Fake {
     }
 
     fn block(&self) {
+        self.shared.blocked.fetch_add(1, Ordering::Relaxed);
         let mut released = self.shared.released.lock();
         while !*released {
             self.shared.changed.wait(&mut released);
@@ -187,7 +189,6 @@ impl Instance<Fake> for FakeInstance {
                     tokio::task::yield_now().await;
                 }
                 if source == "relapse" {
-                    self.fake.shared.hanging.fetch_add(1, Ordering::Relaxed);
                     self.fake.block();
                 }
             }
@@ -283,9 +284,16 @@ async fn v_261_the_deadline_holds_while_a_source_is_prepared() {
 }
 
 #[tokio::test]
-async fn v_261_a_run_can_be_cancelled_while_its_source_is_prepared() {
+async fn v_261_a_run_can_be_cancelled_before_and_while_its_source_is_prepared() {
     let stage = Stage::new();
+    let blocked = || stage.fake.shared.blocked.load(Ordering::Relaxed);
+    let (job, reply) = job("block", TOO_LONG, tokio::runtime::Handle::current());
+    job.environment.cancel.cancel();
+    stage.pool.submit(job);
+    assert_eq!(code(&answer(reply).await), Some(ErrorCode::Cancelled));
+    assert_eq!(blocked(), 0, "a source was prepared whose run had been cancelled");
     let (reply, cancel) = stage.submit("block", TOO_LONG);
+    stage.until(|_| blocked() == 1).await;
     cancel.cancel();
     assert_eq!(code(&answer(reply).await), Some(ErrorCode::Cancelled));
     stage.fake.release();

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::tools::Place;
-use crate::support::chaos::entry;
+use crate::support::chaos::{entry, runs};
 use crate::support::interop::type_checker;
 use crate::support::serve::{WATCHDOG, wait_for_end};
 use crate::support::serve_http::wait_for;
@@ -142,7 +142,7 @@ fn check_types(place: &Place) -> impl Fn(&str, &str) -> (String, Option<i32>) {
     let path = checkers(place);
     move |name, text| {
         write(place, name, text);
-        let output = cx(place.0.path(), &["check", "--types", name]).env("PATH", &path).output().unwrap();
+        let output = place.command(&["check", "--types", name]).env("PATH", &path).output().unwrap();
         (String::from_utf8_lossy(&output.stderr).into_owned(), output.status.code())
     }
 }
@@ -237,7 +237,7 @@ fn types_are_checked_by_the_real_type_checkers() {
     assert!(said.ends_with("twice.py: 3 errors, no warnings\n") && status == Some(1), "{said}");
     // Without them.
     let output =
-        cx(place.0.path(), &["check", "--types", "good.ts"]).env("PATH", "/nonexistent").output().unwrap();
+        place.command(&["check", "--types", "good.ts"]).env("PATH", "/nonexistent").output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("`--types` needs `tsc` on the path"), "{said}");
     assert_eq!(output.status.code(), Some(2));
@@ -275,7 +275,7 @@ fn a_type_checker_that_fails_is_no_success() {
         ("pyright", "script.py", "echo ok", "`pyright` printed something else than JSON"),
     ] {
         let path = fake_checker(&place, name, program);
-        let output = cx(place.0.path(), &["check", "--types", script]).env("PATH", path).output().unwrap();
+        let output = place.command(&["check", "--types", script]).env("PATH", path).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!((&*said, output.status.code()), (&*format!("error: {expected}\n"), Some(2)), "{program}");
     }
@@ -291,7 +291,7 @@ fn an_interrupt_ends_the_type_checker_and_removes_its_files() {
     fs::create_dir(&temporary).unwrap();
     let program = format!("sleep 1000 & echo $$ $! > '{0}.new'; mv '{0}.new' '{0}'; wait", started.display());
     let path = fake_checker(&place, "tsc", &program);
-    let mut command = cx(place.0.path(), &["check", "--types", "script.ts"]);
+    let mut command = place.command(&["check", "--types", "script.ts"]);
     let mut child = command.env("PATH", path).env("TMPDIR", &temporary).spawn().unwrap();
     let processes = wait_for(|| fs::read_to_string(&started).ok());
     let (checker, sleeper) = processes.trim().split_once(' ').unwrap();
@@ -300,23 +300,10 @@ fn an_interrupt_ends_the_type_checker_and_removes_its_files() {
     assert_eq!(wait_for_end(&mut child, WATCHDOG).code(), Some(130));
     assert!(!Path::new("/proc").join(checker).exists());
     // It is nobody's child any longer, and may wait as a zombie for who reaps it.
-    wait_for(|| {
-        let stat = fs::read_to_string(Path::new("/proc").join(sleeper).join("stat")).unwrap_or_default();
-        let state = stat.rsplit(") ").next().unwrap_or_default();
-        (state.is_empty() || state.starts_with(['Z', 'X'])).then_some(())
-    });
+    wait_for(|| (!runs(sleeper)).then_some(()));
     let left = fs::read_dir(&temporary).unwrap().map(|entry| entry.unwrap().file_name());
     let left: Vec<_> = left.filter(|name| name.to_string_lossy().starts_with(".tmp")).collect();
     assert!(left.is_empty(), "{left:?}");
-}
-
-fn cx(directory: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cx"));
-    for name in ["CACHE", "CONFIG", "STATE"] {
-        command.env(format!("XDG_{name}_HOME"), directory.join(name));
-    }
-    command.args(arguments).args(["--mcp-config", "mcp.json"]).current_dir(directory);
-    command
 }
 
 /// Writes over the beginning of a file with a text that is not shorter. The file is at no time empty, which a busy
@@ -341,7 +328,7 @@ struct Watch<'a> {
 impl<'a> Watch<'a> {
     fn start(place: &'a Place, arguments: &[&str]) -> Self {
         let file = |name: &str| fs::File::create(place.0.path().join(name)).unwrap();
-        let mut command = cx(place.0.path(), arguments);
+        let mut command = place.command(arguments);
         let child = command.stdin(Stdio::null()).stdout(file("out")).stderr(file("said")).spawn().unwrap();
         Self { child, place }
     }

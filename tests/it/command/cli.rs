@@ -8,15 +8,23 @@ use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
-use crate::support::{chaos, python_cache};
+use crate::support::{chaos, own_files, python_cache};
 
-/// Runs `cx run` with arguments, in a directory of its own.
+/// `cx` in a directory that has the person's files too, of which there are none.
+fn command(directory: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cx"));
+    own_files(&mut command, directory);
+    command
+}
+
+/// Runs `cx run` with arguments, in the root directory.
 fn cx(arguments: &[&str]) -> Output {
     cx_in(Path::new("/"), arguments, "")
 }
 
 fn cx_in(directory: &Path, arguments: &[&str], stdin: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_cx"))
+    let home = tempfile::tempdir().unwrap();
+    let mut child = command(home.path())
         .arg("run")
         .args(arguments)
         .current_dir(directory)
@@ -36,9 +44,9 @@ fn cache() -> &'static Path {
     static CACHE: OnceLock<PathBuf> = OnceLock::new();
     CACHE.get_or_init(|| {
         let directory = python_cache();
-        let mut warm = Command::new(env!("CARGO_BIN_EXE_cx"));
-        warm.args(["run", "--lang", "py", "-e", "None"]).env("XDG_CACHE_HOME", &directory);
-        assert!(warm.output().unwrap().status.success());
+        let home = tempfile::tempdir().unwrap();
+        let warmed = command(home.path()).args(["run", "--lang", "py", "-e", "None"]).output().unwrap();
+        assert!(warmed.status.success(), "{warmed:?}");
         directory
     })
 }
@@ -182,12 +190,8 @@ fn notes_of_an_exception_are_shown() {
 fn an_error_at_the_end_of_a_file_shows_its_location() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("end.ts"), "const a = 1;\nreturn a +\n").unwrap();
-    for command in ["run", "check"] {
-        let output = std::process::Command::new(env!("CARGO_BIN_EXE_cx"))
-            .args([command, "end.ts"])
-            .current_dir(directory.path())
-            .output()
-            .unwrap();
+    for name in ["run", "check"] {
+        let output = command(directory.path()).args([name, "end.ts"]).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(
             said.contains("error[SYNTAX_ERROR]: expression expected") && said.contains("end.ts:3:1"),
@@ -304,7 +308,8 @@ fn control_characters_do_not_reach_the_terminal() {
 
 #[test]
 fn output_streams_and_an_interrupt_ends_the_run() {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_cx"))
+    let home = tempfile::tempdir().unwrap();
+    let mut child = command(home.path())
         .args(["run", "-e", "console.log('started'); await new Promise((r) => setTimeout(r, 60_000))"])
         .args(["--timeout", "60s"])
         .stdout(Stdio::piped())
@@ -324,10 +329,9 @@ fn output_streams_and_an_interrupt_ends_the_run() {
 #[test]
 fn v_777_a_closed_terminal_stops_the_run_and_its_end_is_recorded() {
     let directory = tempfile::tempdir().unwrap();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_cx"))
+    let mut child = command(directory.path())
         .args(["run", "-e", "console.log('started'); await new Promise((r) => setTimeout(r, 60_000))"])
         .args(["--timeout", "60s", "--audit", "trail", "--record", "run.jsonl"])
-        .current_dir(directory.path())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -341,11 +345,7 @@ fn v_777_a_closed_terminal_stops_the_run_and_its_end_is_recorded() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(directory.path().join("run.jsonl").is_file());
-    let listed = Command::new(env!("CARGO_BIN_EXE_cx"))
-        .args(["runs", "--audit", "trail"])
-        .current_dir(directory.path())
-        .output()
-        .unwrap();
+    let listed = command(directory.path()).args(["runs", "--audit", "trail"]).output().unwrap();
     let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
     assert!(listed.contains("CANCELLED"), "{listed}");
 }
@@ -353,7 +353,8 @@ fn v_777_a_closed_terminal_stops_the_run_and_its_end_is_recorded() {
 /// Threat 200: the reader has closed stdout. The run ends as by SIGPIPE.
 #[test]
 fn a_closed_stdout_ends_the_run_quietly() {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_cx"))
+    let home = tempfile::tempdir().unwrap();
+    let mut child = command(home.path())
         .args(["run", "-e", "for (;;) { console.log('x'.repeat(1000)); await null }", "--timeout", "20s"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -373,8 +374,9 @@ fn a_closed_stdout_ends_the_run_quietly() {
 fn the_time_zone_is_the_arguments_or_utc() {
     let typescript = "[new Date(0).getHours(), Intl.DateTimeFormat().resolvedOptions().timeZone, new Date(0).toLocaleString()]";
     let python = "import time\n[time.localtime(0).tm_hour, time.tzname[0], time.ctime(0)]";
+    let home = tempfile::tempdir().unwrap();
     let run = |arguments: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_cx"))
+        let output = command(home.path())
             .arg("run")
             .args(arguments)
             .env("XDG_CACHE_HOME", cache())

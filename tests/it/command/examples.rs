@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::own_files;
+
 fn check(script: &str) {
     let test_binary = std::env::current_exe().unwrap();
     let server: PathBuf = test_binary.parent().unwrap().parent().unwrap().join("examples/library-server");
@@ -11,8 +13,7 @@ fn check(script: &str) {
     let config = directory.path().join("mcp.json");
     let entry = serde_json::json!({ "mcpServers": { "library": { "command": server } } });
     std::fs::write(&config, entry.to_string()).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_cx"))
-        .env("XDG_CACHE_HOME", crate::support::python_cache())
+    let output = own_files(&mut Command::new(env!("CARGO_BIN_EXE_cx")), directory.path())
         .args(["run", "--mcp-config"])
         .arg(&config)
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/scripts").join(script))

@@ -8,12 +8,13 @@ use std::fs::{self, File};
 use std::io::{PipeReader, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+use crate::support::serve::{WATCHDOG, wait_for_end};
 use crate::support::serve_http::wait_for;
 
 const ENDLESS: &str = "for (;;) console.log('x'.repeat(100))";
@@ -114,10 +115,10 @@ fn commands_that_go_on_end_with_their_stdout() {
     std::fs::write(home.path().join("a.ts"), "console.log('x'.repeat(100_000))").unwrap();
     let full = || File::options().write(true).open("/dev/full").unwrap();
     let mut watching = cx(home.path(), &["watch", "a.ts"]).stdout(full()).spawn().unwrap();
-    assert_eq!(wait(&mut watching).code(), Some(4));
+    assert_eq!(wait_for_end(&mut watching, WATCHDOG).code(), Some(4));
     let mut watching = cx(home.path(), &["watch", "a.ts"]).stdout(Stdio::piped()).spawn().unwrap();
     drop(watching.stdout.take());
-    assert_eq!(wait(&mut watching).code(), Some(141));
+    assert_eq!(wait_for_end(&mut watching, WATCHDOG).code(), Some(141));
     let mut serving = cx(home.path(), &["serve"])
         .stdin(Stdio::piped())
         .stdout(full())
@@ -129,7 +130,7 @@ fn commands_that_go_on_end_with_their_stdout() {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" },
     } });
     writeln!(stdin, "{first}").unwrap();
-    assert_eq!(wait(&mut serving).code(), Some(4));
+    assert_eq!(wait_for_end(&mut serving, WATCHDOG).code(), Some(4));
     let said = std::io::read_to_string(serving.stderr.take().unwrap()).unwrap();
     assert!(said.contains("stdout could not be written"), "{said}");
     drop(stdin);
@@ -166,21 +167,7 @@ fn ignored_signals_stay_ignored() {
         std::thread::sleep(Duration::from_millis(500));
         assert_eq!(child.try_wait().unwrap(), None, "{arguments}");
         Command::new("kill").args(["-TERM", &process]).status().unwrap();
-        wait(&mut child);
-    }
-}
-
-fn wait(child: &mut Child) -> ExitStatus {
-    let began = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            return status;
-        }
-        if began.elapsed() > Duration::from_secs(120) {
-            child.kill().unwrap();
-            panic!("it does not end");
-        }
-        std::thread::sleep(Duration::from_millis(20));
+        wait_for_end(&mut child, WATCHDOG);
     }
 }
 

@@ -3,12 +3,13 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use cx::ProviderKind;
 use serde_json::{Value, json};
 
 use crate::support::chaos;
+use crate::support::own_files;
 use crate::support::provider::{FakeProvider, KEY, Reply};
 
 /// A token as a server of the user would return it.
@@ -16,8 +17,7 @@ const TOKEN: &str = "ghp_0123456789abcdefghij";
 
 fn command(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cx"));
-    command.args(arguments).current_dir(directory).stdin(Stdio::null());
-    command.env("XDG_CONFIG_HOME", directory).env("XDG_STATE_HOME", directory);
+    own_files(&mut command, directory).args(arguments);
     command
 }
 

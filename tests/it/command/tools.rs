@@ -26,17 +26,17 @@ impl Place {
         std::fs::rename(new, self.0.path().join("mcp.json")).unwrap();
     }
 
-    fn cx(&self, arguments: &[&str]) -> Output {
+    pub(super) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cx"));
         for name in ["CACHE", "CONFIG", "STATE"] {
             command.env(format!("XDG_{name}_HOME"), self.0.path().join(name));
         }
+        command.args(arguments).args(["--mcp-config", "mcp.json"]).current_dir(self.0.path());
         command
-            .args(arguments)
-            .args(["--mcp-config", "mcp.json"])
-            .current_dir(self.0.path())
-            .output()
-            .unwrap()
+    }
+
+    fn cx(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
     }
 
     /// What a command prints and its exit status.

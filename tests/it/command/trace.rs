@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::support::chaos;
+use crate::support::own_files;
 use crate::support::provider::{FakeProvider, Reply};
 use crate::support::serve::{Start, WATCHDOG};
 use crate::support::serve_http::wait_for;
@@ -22,13 +23,9 @@ const HOSTILE: &str =
 
 fn run(directory: &Path, arguments: &[&str]) -> Output {
     chaos::configure_well(directory);
-    Command::new(env!("CARGO_BIN_EXE_cx"))
+    own_files(&mut Command::new(env!("CARGO_BIN_EXE_cx")), directory)
         .args(["run", "--mcp-config", "mcp.json"])
         .args(arguments)
-        .current_dir(directory)
-        .env("XDG_CONFIG_HOME", directory)
-        .env("XDG_STATE_HOME", directory)
-        .stdin(Stdio::null())
         .output()
         .unwrap()
 }

@@ -10,17 +10,7 @@ use super::home::Home;
 use super::tools::Place;
 use crate::support::chaos::{self, entry};
 use crate::support::serve::{WATCHDOG, wait_for_end};
-
-/// Waits for something that another process does.
-fn wait_until(condition: impl Fn() -> bool) {
-    for _ in 0..1_200 {
-        if condition() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    panic!("it never happened");
-}
+use crate::support::serve_http::wait_for;
 
 #[test]
 fn servers_that_were_never_asked_are_asked_and_failures_are_said() {
@@ -69,18 +59,13 @@ fn types_are_written_again_when_tools_change() {
     let line = format!("exec '{}' stdio $(cat '{}')", program.display(), mode.display());
     place.configure(&json!({ "first": { "command": "sh", "args": ["-c", line] } }));
     let path = place.0.path().join("types/cx.d.ts");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cx"));
-    for name in ["CACHE", "CONFIG", "STATE"] {
-        command.env(format!("XDG_{name}_HOME"), place.0.path().join(name));
-    }
-    command.args(["types", "--watch", "--out", "types", "--mcp-config", "mcp.json"]);
-    let mut child = command.current_dir(place.0.path()).spawn().unwrap();
+    let mut child = place.command(&["types", "--watch", "--out", "types"]).spawn().unwrap();
     let has = |name: &str| fs::read_to_string(&path).is_ok_and(|text| text.contains(name));
-    wait_until(|| has("  echo("));
+    wait_for(|| has("  echo(").then_some(()));
     assert!(!has("  showTime("), "{}", fs::read_to_string(&path).unwrap());
     fs::write(&mode, "apps").unwrap();
     assert_eq!(place.prints(&["tools", "list", "--refresh"]).2, 0);
-    wait_until(|| has("  showTime("));
+    wait_for(|| has("  showTime(").then_some(()));
     let stopped = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(stopped.success());
     assert_eq!(wait_for_end(&mut child, WATCHDOG).code(), Some(0));
@@ -91,27 +76,22 @@ fn types_are_written_again_when_the_configuration_changes() {
     let well = entry(&["well"]);
     let place = Place::new(&json!({ "first": well }));
     let path = place.0.path().join("cx.d.ts");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cx"));
-    for name in ["CACHE", "CONFIG", "STATE"] {
-        command.env(format!("XDG_{name}_HOME"), place.0.path().join(name));
-    }
-    command.args(["types", "--watch", "--out", "cx.d.ts", "--mcp-config", "mcp.json"]);
     let said = place.0.path().join("said");
-    command.stderr(fs::File::create(&said).unwrap());
-    let mut child = command.current_dir(place.0.path()).spawn().unwrap();
+    let mut command = place.command(&["types", "--watch", "--out", "cx.d.ts"]);
+    let mut child = command.stderr(fs::File::create(&said).unwrap()).spawn().unwrap();
     let has = |name: &str| fs::read_to_string(&path).is_ok_and(|text| text.contains(name));
-    wait_until(|| has("readonly first: McpServer1;"));
+    wait_for(|| has("readonly first: McpServer1;").then_some(()));
     place.configure(&json!({ "first": well, "second": well }));
-    wait_until(|| has("readonly second: McpServer2;"));
+    wait_for(|| has("readonly second: McpServer2;").then_some(()));
     // A mistake is reported once, however long it stays.
     fs::write(place.0.path().join("new"), "{ broken").unwrap();
     fs::rename(place.0.path().join("new"), place.0.path().join("mcp.json")).unwrap();
     let mistakes = || fs::read_to_string(&said).unwrap().matches("is not valid JSON").count();
-    wait_until(|| mistakes() > 0);
+    wait_for(|| (mistakes() > 0).then_some(()));
     std::thread::sleep(Duration::from_millis(2500));
     assert_eq!(mistakes(), 1);
     place.configure(&json!({ "first": well, "second": well, "third": well }));
-    wait_until(|| has("readonly third: McpServer3;"));
+    wait_for(|| has("readonly third: McpServer3;").then_some(()));
     let stopped = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
     assert!(stopped.success());
     assert_eq!(wait_for_end(&mut child, WATCHDOG).code(), Some(0));
@@ -174,14 +154,14 @@ fn without_stored_lists_servers_are_asked_when_the_configuration_changes_only() 
         // What is new counts as changed again for three seconds. After them the first two looks find a change: to the
         // first one all files are new.
         let written = home.path("types/cx.d.ts").metadata().unwrap().modified().unwrap();
-        wait_until(|| written.elapsed().is_ok_and(|age| age > Duration::from_secs(5)));
+        wait_for(|| written.elapsed().is_ok_and(|age| age > Duration::from_secs(5)).then_some(()));
         fs::remove_file(home.path("types/cx.d.ts")).unwrap();
         let count = || fs::metadata(&starts).unwrap().len();
         let asked = count() + 2;
         let mut command = home.command(&["types", "--watch", "--out", "types/cx.d.ts"]);
         let mut child = command.args(more).spawn().unwrap();
         let declared = || fs::read_to_string(home.path("types/cx.d.ts")).unwrap_or_default();
-        wait_until(|| count() == asked && declared().contains("  echo("));
+        wait_for(|| (count() == asked && declared().contains("  echo(")).then_some(()));
         // Two more looks.
         std::thread::sleep(Duration::from_millis(2500));
         assert_eq!(count(), asked, "{more:?}");

@@ -12,21 +12,11 @@ use cx::{
 };
 use serde_json::{Value, json};
 
+use crate::support::serve_http::wait_for;
 use crate::support::{executor, python_cache, wait_until};
 
 fn code(result: &Result<ExecuteResult, Error>) -> Option<ErrorCode> {
     result.as_ref().unwrap().error().map(|error| error.code)
-}
-
-/// As [`wait_until`], on a thread without a runtime, or one that this blocks.
-fn wait(condition: impl Fn() -> bool) {
-    for _ in 0..12_000 {
-        if condition() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    panic!("it never happened");
 }
 
 #[tokio::test]
@@ -65,11 +55,11 @@ fn a_started_run_keeps_its_executor() {
 fn drops() {
     let (executor, mock) = executor();
     let run = executor.start("await tools.mock.hang({})");
-    wait(|| mock.running.load(Ordering::SeqCst) == 1);
+    wait_for(|| (mock.running.load(Ordering::SeqCst) == 1).then_some(()));
     drop(executor);
     assert_eq!(mock.cancelled.load(Ordering::SeqCst), 0, "the run keeps its executor");
     drop(run);
-    wait(|| mock.cancelled.load(Ordering::SeqCst) == 1);
+    wait_for(|| (mock.cancelled.load(Ordering::SeqCst) == 1).then_some(()));
 }
 
 #[test]
@@ -88,7 +78,7 @@ fn a_server_is_warmed_from_a_thread_without_a_runtime() {
     let executor = Executor::builder().languages([]).cache_directory(python_cache()).build().unwrap();
     assert_eq!(executor.pool_stats(Language::TypeScript).ready, 0);
     Server::new(executor.clone(), ServerOptions::default()).warm();
-    wait(|| executor.pool_stats(Language::TypeScript).ready > 0);
+    wait_for(|| (executor.pool_stats(Language::TypeScript).ready > 0).then_some(()));
 }
 
 /// On a thread that other tasks need, which it should not be called on: the run does not wait for those.

@@ -5,14 +5,14 @@ use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::chaos;
 use crate::support::interop::{node_modules, python, python_old, script};
-use crate::support::serve::Start;
+use crate::support::serve::{Start, wait_for_end};
 use crate::support::serve_http::Server;
 
 /// Fails a test that would hang. The clients stop waiting earlier.
@@ -69,17 +69,7 @@ fn output(command: &mut Command, home: &Path) -> (ExitStatus, String, String) {
         let mut text = String::new();
         stdout.read_to_string(&mut text).map(|_| text).unwrap_or_default()
     });
-    let started = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            break status;
-        }
-        if started.elapsed() > WATCHDOG {
-            child.kill().unwrap();
-            panic!("the client does not end");
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    };
+    let status = wait_for_end(&mut child, WATCHDOG);
     (status, printed.join().unwrap(), complaints.join().unwrap())
 }
 

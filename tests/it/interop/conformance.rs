@@ -9,7 +9,6 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -20,11 +19,8 @@ use super::scenarios::{
     SERVER_2025, SERVER_2026, SERVER_EXTENSIONS, SIGN_IN,
 };
 use crate::support::interop::{conformance_suite, node_24, script};
-use crate::support::serve::{Start, save_script};
+use crate::support::serve::{Start, WATCHDOG, save_script, wait_for_end};
 use crate::support::serve_http::Server;
-
-/// Fails a scenario that would hang. The suite stops waiting earlier.
-const WATCHDOG: Duration = Duration::from_secs(120);
 
 /// Runs the suite's command and returns the failed checks of the scenario, with the output.
 fn run(arguments: &[&str], directory: &Path) -> Vec<String> {
@@ -49,7 +45,6 @@ fn execute(arguments: &[&str], directory: &Path) -> (ExitStatus, String) {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let started = Instant::now();
     let (mut out, mut err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
     let read = |stream: &mut dyn std::io::Read| {
         let mut text = String::new();
@@ -57,16 +52,7 @@ fn execute(arguments: &[&str], directory: &Path) -> (ExitStatus, String) {
     };
     let errors = std::thread::spawn(move || read(&mut err));
     let printed = std::thread::spawn(move || read(&mut out));
-    let status = loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            break status;
-        }
-        if started.elapsed() > WATCHDOG {
-            child.kill().unwrap();
-            panic!("{arguments:?} does not end");
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    };
+    let status = wait_for_end(&mut child, WATCHDOG);
     (status, format!("{}{}", printed.join().unwrap(), errors.join().unwrap()))
 }
 

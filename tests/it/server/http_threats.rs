@@ -13,9 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::support::serve::Start;
-use crate::support::serve_http::{Reply, Server, WATCHDOG, wait_for, wait_within};
-
-const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+use crate::support::serve_http::{Reply, Server, TOKEN, WATCHDOG, wait_for, wait_within};
 
 /// Shorter than the run's own time limit, at which its calls are cancelled anyway.
 const SOON: Duration = Duration::from_secs(15);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::serve::{Client, Start, meta};
+use crate::support::serve::{Client, Start, meta, status_bytes};
 use crate::support::serve_http::Server;
 
 const MEGABYTE: u64 = 1 << 20;
@@ -25,16 +25,9 @@ fn bar(bytes: usize) -> u64 {
     4 * bytes as u64 + 8 * MEGABYTE
 }
 
-/// A figure of a process's memory, in bytes.
-fn memory(process: u32, name: &str) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-    line.trim().strip_suffix("kB").unwrap().trim().parse::<u64>().unwrap() * 1024
-}
-
 /// The memory of an idle process. From now on its peak is the peak of what follows.
 fn at_rest(process: u32) -> u64 {
-    let resident = || memory(process, "VmRSS:");
+    let resident = || status_bytes(process, "VmRSS:");
     let mut before = resident();
     // Instances are made anew after runs.
     for _ in 0..50 {
@@ -46,7 +39,7 @@ fn at_rest(process: u32) -> u64 {
         before = now;
     }
     std::fs::write(format!("/proc/{process}/clear_refs"), "5").unwrap();
-    memory(process, "VmHWM:")
+    status_bytes(process, "VmHWM:")
 }
 
 /// The maximum by which a process grows during `attack`, compared with its memory after both engines ran and `before`
@@ -60,7 +53,7 @@ fn growth(start: Start, before: impl FnOnce(&mut Client), attack: impl FnOnce(&m
     before(&mut client);
     let rest = at_rest(client.process());
     attack(&mut client);
-    let growth = memory(client.process(), "VmHWM:").saturating_sub(rest);
+    let growth = status_bytes(client.process(), "VmHWM:").saturating_sub(rest);
     // Everything else still works.
     assert_eq!(client.run("return 1")["value"], 1);
     growth
@@ -218,7 +211,7 @@ fn v_284_requests_over_http_cost_no_more_than_their_bytes() {
                     });
                 }
             });
-            let grown = memory(server.process(), "VmHWM:").saturating_sub(rest);
+            let grown = status_bytes(server.process(), "VmHWM:").saturating_sub(rest);
             assert_eq!(server.session().run("return 1")["value"], 1);
             grown
         };

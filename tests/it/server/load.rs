@@ -190,6 +190,11 @@ fn a_client_and_a_sandbox_take_little_memory() {
     let first = server.session();
     assert_eq!(first.run("return 1")["value"], 1);
     assert_eq!(begin_python(&first, "1").result()["structuredContent"]["value"], 1);
+    // An executor keeps two instances of each engine or more. One more of Python takes as much as all the clients may.
+    server.wait_for_health(|health| {
+        let ready = |engine: &str| health["engines"][engine]["ready"].as_u64();
+        ready("typescript") >= Some(2) && ready("python") >= Some(2)
+    });
     let before = server.settled_bytes();
     let clients: Vec<_> = (0..CLIENTS).map(|_| server.session()).collect();
     let taken = server.settled_bytes().saturating_sub(before);

@@ -98,17 +98,16 @@ fn a_front_end_that_dies_ends_its_run() {
 #[test]
 fn a_worker_that_dies_costs_the_runs_that_have_had_an_effect() {
     let Some(server) = NatsServer::start() else { return };
-    let (first, front) = (server.worker(2), Front::new(&server, "well"));
+    let first = server.worker_with(2, &["--metrics", "127.0.0.1:0"]);
+    let front = Front::new(&server, "well");
     let seen = front.spawn(&["--timeout", "600s", "-e", ENDLESS]);
     wait_for(|| front.notes().contains("executed echo").then_some(()));
-    let before = first.processes().len();
     // The script only computes, so it has had no effect: another machine can run it.
     let unseen = "const until = Date.now() + 2500; while (Date.now() < until); return 'done'";
     let unseen = front.spawn(&["--timeout", "100s", "-e", unseen]);
-    wait_within(LONG, || (first.processes().len() >= before).then_some(()));
-    std::thread::sleep(Duration::from_millis(1_000));
-    let second = server.worker(2);
+    wait_for(|| first.metrics().contains("cx_queue_runs_taken_total 2").then_some(()));
     first.signal("KILL");
+    let second = server.worker(2);
     let seen = end(seen, LONG);
     assert_eq!(seen["error"]["code"], "ENGINE_CRASHED", "{seen}");
     let message = seen["error"]["message"].as_str().unwrap();
@@ -318,18 +317,11 @@ fn two_front_ends_share_the_workers() {
             });
         }
     });
-    let metrics = worker.said();
-    let address = metrics.lines().find_map(|line| line.strip_prefix("metrics at http://")).unwrap();
-    let address = address.strip_suffix("/metrics").unwrap();
-    let taken = || {
-        let mut stream = std::net::TcpStream::connect(address).unwrap();
-        let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-        std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
-        let page = std::io::read_to_string(stream).unwrap();
-        (page.contains("cx_queue_runs_taken_total 10") && page.contains("cx_queue_runs_waiting 0"))
-            .then_some(())
-    };
-    wait_for(taken);
+    wait_for(|| {
+        let page = worker.metrics();
+        let is_taken = page.contains("cx_queue_runs_taken_total 10");
+        (is_taken && page.contains("cx_queue_runs_waiting 0")).then_some(())
+    });
     // `cx serve --nats` does the same as the configuration.
     let (url, key) = (server.url(), server.key());
     let front =

@@ -4,12 +4,13 @@
 use std::io::Write as _;
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::support::nats::{Front, NatsServer, end};
+use crate::support::own_files;
 use crate::support::serve::{Start, save_script};
 use crate::support::serve_http::{Reply, Server, TOKEN, wait_within};
 
@@ -77,17 +78,11 @@ fn v_597_called_scripts_are_executed_by_workers_of_their_own() {
     let (server, here) = (lender("1"), tempfile::tempdir().unwrap());
     save_scripts(here.path());
     std::fs::write(here.path().join("token"), TOKEN).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_cx"))
+    let output = own_files(&mut Command::new(env!("CARGO_BIN_EXE_cx")), here.path())
         .args(["run", "--json", "--timeout", "60s", "--remote", &format!("http://{}", server.address)])
         .arg("--remote-token-file")
         .arg(here.path().join("token"))
         .args(["-e", "return [await scripts.first({}), await scripts.first({})]"])
-        .current_dir(here.path())
-        .env("HOME", here.path())
-        .env("XDG_STATE_HOME", here.path())
-        .env("XDG_CONFIG_HOME", here.path())
-        .env("XDG_CACHE_HOME", crate::support::python_cache())
-        .stdin(Stdio::null())
         .output()
         .unwrap();
     let result: Value = serde_json::from_slice(&output.stdout)

@@ -4,14 +4,14 @@
 mod files;
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::support::chaos;
-use crate::support::serve::{Client, END, Start, WATCHDOG, meta};
+use crate::support::serve::{Client, END, Start, WATCHDOG, meta, run_cx};
 use crate::support::serve_http::Server;
 
 /// Calls a tool until that fails, and returns how it fails. The first call must succeed.
@@ -43,19 +43,6 @@ fn edit(directory: &Path, change: impl FnOnce(&mut Value)) {
     let new = directory.join("cx/config.json.new");
     std::fs::write(&new, config.to_string()).unwrap();
     std::fs::rename(new, file).unwrap();
-}
-
-/// Another command of the same person.
-fn cx(directory: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_cx"))
-        .args(arguments)
-        .current_dir(directory)
-        .env("HOME", directory)
-        .env("XDG_STATE_HOME", directory)
-        .env("XDG_CONFIG_HOME", directory)
-        .env("XDG_CACHE_HOME", directory.join("cache"))
-        .output()
-        .unwrap()
 }
 
 fn wait_until(what: &str, condition: impl Fn() -> bool) {
@@ -402,7 +389,7 @@ fn patterns_that_match_nothing_are_warned_of() {
         (&["tools", "list", "--refresh"], &unmatched[..]),
         (&["config", "show"], &unmatched[..]),
     ] {
-        let output = cx(&directory, arguments);
+        let output = run_cx(&directory, arguments);
         let stderr = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.success(), "{stderr}");
         let warned: Vec<bool> = unmatched.iter().map(|pattern| stderr.contains(pattern)).collect();

@@ -2,14 +2,15 @@
 
 use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::support::nats::result;
 use crate::support::serve::{Start, wait_for_end};
 use crate::support::serve_http::{Reply, Server, TOKEN, WATCHDOG, wait_for};
-use crate::support::{chaos, descendants_of};
+use crate::support::{chaos, descendants_of, own_files};
 
 /// A server that lends workers and has no upstream servers.
 fn lender(more: &[&str]) -> Server {
@@ -48,15 +49,8 @@ impl Here {
             .arg(self.path("mcp.json"))
             .args(["--remote", url, "--remote-token-file"])
             .arg(self.path("token"))
-            .args(arguments)
-            .current_dir(self.directory.path())
-            .env("HOME", self.directory.path())
-            .env("XDG_STATE_HOME", self.directory.path())
-            .env("XDG_CONFIG_HOME", self.directory.path())
-            .env("XDG_CACHE_HOME", crate::support::python_cache())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+            .args(arguments);
+        own_files(&mut command, self.directory.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
 
@@ -68,11 +62,6 @@ impl Here {
     fn spawn(&self, server: &Server, arguments: &[&str]) -> Child {
         self.command(&format!("http://{}", server.address), arguments).spawn().unwrap()
     }
-}
-
-fn result(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
 /// The worker processes of a server, and their fork servers.

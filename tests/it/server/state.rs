@@ -1,11 +1,11 @@
 //! The state of scripts, and their records of earlier runs, through the server and the command.
 
-use std::process::{Command, Output};
+use std::process::Output;
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::support::serve::{Client, Start, WATCHDOG, text};
+use crate::support::serve::{Client, Start, WATCHDOG, run_cx, text};
 
 const TYPESCRIPT: &str = "executeTypescript";
 const PYTHON: &str = "executePython";
@@ -20,12 +20,7 @@ impl Client {
 
 /// The command in a client's workspace.
 pub(super) fn cx(client: &Client, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cx"));
-    command.args(arguments).current_dir(client.directory());
-    for variable in ["HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"] {
-        command.env(variable, client.directory());
-    }
-    let output = command.output().unwrap();
+    let output = run_cx(client.directory(), arguments);
     assert!(output.status.success(), "{output:?}");
     output
 }

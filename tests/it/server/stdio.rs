@@ -270,7 +270,7 @@ fn health_reports_changes() {
     assert!(open["timestamp"].as_str() > before["timestamp"].as_str());
     let older = client.wait_for_health(|health| health["uptime"].as_u64() > before["uptime"].as_u64());
     assert!(older["uptime"].as_u64().unwrap() < 600, "in seconds: {older:#}");
-    let used = "const all = []; for (let i = 0; i < 50; i++) all.push(new Uint8Array(1_000_000).fill(1)); \
+    let used = "globalThis.all = []; for (let i = 0; i < 50; i++) all.push(new Uint8Array(1_000_000).fill(1)); \
                 await new Promise((done) => setTimeout(done, 20000))";
     client.begin_call("executeTypescript", json!({ "code": used }));
     let resident = older["residentBytes"].as_u64().unwrap();

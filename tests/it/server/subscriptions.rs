@@ -96,16 +96,19 @@ fn a_run_that_has_ended_makes_room_for_another_resource() {
         save_script(directory.path(), &format!("s{number}.ts"), "return 1");
         uris.extend(["script.ts", "SKILL.md"].map(|file| format!("skill://cx/s{number}/{file}")));
     }
-    let start = Start::new().within(directory).server("well", &["well"]).arguments(&["--yield-after", "0s"]);
+    let start = Start::new().within(directory).arguments(&["--yield-after", "0s"]);
     let mut client = start.spawn().shaken();
-    client.run("return await tools.well.echo({})");
-    let code = "await tools.well.slow({ ms: 1500 })";
-    let first = client.call("executeTypescript", json!({ "code": code, "yieldAfterMs": 100 }));
+    let code = "while (!(await state.get('end'))) await new Promise((done) => setTimeout(done, 20))";
+    let arguments = json!({ "code": code, "yieldAfterMs": 100, "timeoutMs": 120_000 });
+    let first = client.call("executeTypescript", arguments);
     let id = first["structuredContent"]["runId"].as_str().unwrap().to_owned();
     let value = format!("cx://runs/{id}/value");
     for uri in uris[1..].iter().chain([&value]) {
         assert_eq!(subscribe(&mut client, uri)["result"], json!({}), "{uri}");
     }
+    let refused = subscribe(&mut client, &uris[0]);
+    assert!(message(&refused).contains("64 resources at once"), "{refused}");
+    client.run("await state.set('end', true)");
     let start = Instant::now();
     while subscribe(&mut client, &uris[0])["result"] != json!({}) {
         assert!(start.elapsed() < WATCHDOG, "the run has ended, and nothing changes any more");

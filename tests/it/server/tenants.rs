@@ -7,14 +7,13 @@ use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
-use std::process::Output;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::serve::{Start, meta};
+use crate::support::serve::{Start, meta, run_cx};
 use crate::support::serve_http::{Reply, Server, wait_within};
 
 pub(super) const ALICE: &str = "alice-0123456789abcdef0123456789abcdef";
@@ -246,7 +245,7 @@ fn v_502_a_session_of_state_is_its_tenants() {
     let body = json!({ "language": "typescript", "code": read, "session": "notes" }).to_string();
     assert_eq!(bob.send("POST", "/v1/runs", &[], &body).message()["value"], "bob");
     // The user sees which tenant each belongs to, and can delete one.
-    let state = |arguments: &[&str]| cx(directory.path(), arguments);
+    let state = |arguments: &[&str]| run_cx(directory.path(), arguments);
     let listed: Value = serde_json::from_slice(&state(&["state", "list", "--json"]).stdout).unwrap();
     let mut tenants: Vec<_> = listed.as_array().unwrap().iter().map(|scope| &scope["tenant"]).collect();
     tenants.sort_by_key(|tenant| tenant.to_string());
@@ -256,17 +255,6 @@ fn v_502_a_session_of_state_is_its_tenants() {
         String::from_utf8_lossy(&cleared.stdout).contains("deleted 1 key of session notes of tenant alice")
     );
     assert_eq!((run(alice, "notes", read), run(bob, "notes", read)), (Value::Null, json!("bob")));
-}
-
-fn cx(directory: &Path, arguments: &[&str]) -> Output {
-    std::process::Command::new(env!("CARGO_BIN_EXE_cx"))
-        .args(arguments)
-        .current_dir(directory)
-        .env("HOME", directory)
-        .env("XDG_STATE_HOME", directory)
-        .env("XDG_CONFIG_HOME", directory)
-        .output()
-        .unwrap()
 }
 
 #[test]
@@ -387,7 +375,7 @@ fn v_511_tokens_are_read_from_private_files_and_the_environment() {
         let file = tokens_file(directory.path(), text);
         let mut all = vec!["serve", "--http", "127.0.0.1:0", "--tokens-file", &file];
         all.extend(arguments);
-        let output = cx(directory.path(), &all);
+        let output = run_cx(directory.path(), &all);
         assert_eq!(output.status.code(), Some(2), "{text}");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         for secret in [ALICE, BOB] {
@@ -410,11 +398,11 @@ fn v_511_tokens_are_read_from_private_files_and_the_environment() {
     }
     // Where others can connect, every token has to be long.
     let file = tokens_file(directory.path(), &format!("alice {ALICE}\nbob short\n"));
-    let output = cx(directory.path(), &["serve", "--http", "0.0.0.0:0", "--tokens-file", &file]);
+    let output = run_cx(directory.path(), &["serve", "--http", "0.0.0.0:0", "--tokens-file", &file]);
     assert_eq!(output.status.code(), Some(2));
     let file = tokens_file(directory.path(), &two());
     fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
-    let output = cx(directory.path(), &["serve", "--http", "127.0.0.1:0", "--tokens-file", &file]);
+    let output = run_cx(directory.path(), &["serve", "--http", "127.0.0.1:0", "--tokens-file", &file]);
     assert!(String::from_utf8_lossy(&output.stderr).contains("chmod 600"), "{output:?}");
     // From the environment, as a secret of Kubernetes, and from the file that the configuration names.
     let in_process = ["--http", "127.0.0.1:0", "--isolation", "in-process"];

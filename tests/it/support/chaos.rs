@@ -12,6 +12,7 @@ use cx::{Executor, ExecutorBuilder, Limits, McpServer, Script};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::alone;
 use super::stopwatch::Stopwatch;
 
 /// How much longer a call of the other server may take as a rule than four scripts without calls. It needs a
@@ -371,11 +372,10 @@ fn measured_with(faulty: Value, expression: &str, patience: u32) -> Measured {
          await tools.well.echo({{}});
          return {{ seen }};"
     );
-    let mut process = Command::new(env!("CARGO_BIN_EXE_cx"))
+    let mut process = alone(&mut Command::new(env!("CARGO_BIN_EXE_cx")), directory.path())
         .args(["run", "--timeout", "60s", "--mcp-config"])
         .arg(config)
         .args(["-e", &source])
-        .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();

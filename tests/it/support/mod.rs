@@ -40,6 +40,7 @@ pub(crate) mod ui;
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use cx::{ErrorCode, ExecuteResult, Executor, Language, Script};
 use serde_json::Value;
@@ -80,6 +81,24 @@ pub(crate) fn python_cache() -> PathBuf {
         .create(&directory)
         .expect("a directory for the cache");
     directory
+}
+
+/// The person's directories are in a temporary one.
+pub(crate) fn own_files<'a>(command: &'a mut Command, directory: &Path) -> &'a mut Command {
+    command
+        .current_dir(directory)
+        .env("HOME", directory)
+        .env("XDG_STATE_HOME", directory)
+        .env("XDG_CONFIG_HOME", directory)
+        .env("XDG_CACHE_HOME", python_cache())
+        .env_remove("CX_HTTP_TOKEN")
+        .stdin(Stdio::null())
+}
+
+/// The person's directories are in a temporary one, and so is what is stored: a server whose list an earlier test has
+/// stored would not be asked for it.
+pub(crate) fn alone<'a>(command: &'a mut Command, directory: &Path) -> &'a mut Command {
+    own_files(command, directory).env("XDG_CACHE_HOME", directory)
 }
 
 /// Runs one script on a separate executor.
@@ -149,7 +168,7 @@ pub(crate) fn in_its_own_process(module: &str, test: &str, body: impl Future<Out
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         return runtime.block_on(body);
     }
-    let child = std::process::Command::new(std::env::current_exe().unwrap())
+    let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", &own_name(module, test)])
         .env(ALONE, "1")
         .output()

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::chaos;
 use super::serve::wait_for_end;
 use super::serve_http::{WATCHDOG, wait_for};
+use super::{chaos, own_files};
 
 /// Longer than any queue takes.
 pub(crate) const KEY: &str = "a key that all machines of the queue share";
@@ -200,6 +200,19 @@ impl Worker {
         wait_for(|| self.said().contains(text).then_some(()));
     }
 
+    /// The page of metrics of a worker with `--metrics 127.0.0.1:0`.
+    pub(crate) fn metrics(&self) -> String {
+        let address = wait_for(|| {
+            let said = self.said();
+            let lines = said.lines().find_map(|line| line.strip_prefix("metrics at http://"));
+            lines.and_then(|address| address.strip_suffix("/metrics")).map(str::to_owned)
+        });
+        let mut stream = TcpStream::connect(&address).unwrap();
+        let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        std::io::read_to_string(stream).unwrap()
+    }
+
     /// The worker processes that this machine has started.
     pub(crate) fn processes(&self) -> Vec<PathBuf> {
         super::descendants_of(self.child.id())
@@ -220,18 +233,6 @@ impl Drop for Worker {
         let _gone = self.child.kill();
         let _reaped = self.child.wait();
     }
-}
-
-/// The person's directories are in a temporary one.
-fn own_files<'a>(command: &'a mut Command, directory: &Path) -> &'a mut Command {
-    command
-        .current_dir(directory)
-        .env("HOME", directory)
-        .env("XDG_STATE_HOME", directory)
-        .env("XDG_CONFIG_HOME", directory)
-        .env("XDG_CACHE_HOME", super::python_cache())
-        .env_remove("CX_HTTP_TOKEN")
-        .stdin(Stdio::null())
 }
 
 /// The front end: a workspace with a server of `tests/chaos`, and `cx run --nats`.

@@ -8,7 +8,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel, sync_channel};
@@ -368,6 +368,19 @@ pub(crate) fn meta(more: Value) -> Value {
         meta[name] = value.clone();
     }
     meta
+}
+
+/// Runs another command of the person whose files are in the directory of a server. Its cache is empty at first.
+pub(crate) fn run_cx(directory: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_cx"))
+        .args(arguments)
+        .current_dir(directory)
+        .env("HOME", directory)
+        .env("XDG_STATE_HOME", directory)
+        .env("XDG_CONFIG_HOME", directory)
+        .env("XDG_CACHE_HOME", directory.join("cache"))
+        .output()
+        .unwrap()
 }
 
 /// Waits at most this long for a process to end.

@@ -95,15 +95,17 @@ async fn up_209_a_crash_fails_all_calls_at_once_and_the_next_starts_the_server_a
     let stage = Stage::stdio(&["dies-in-call"]);
     stage
         .beside(async {
-            stage.call("tools.faulty.echo({})").await;
             let source = "const calls = [1, 2, 3].map(() => tools.faulty.slow({ ms: 50_000 }));
-                          await tools.faulty.echo({});
-                          calls.push(tools.faulty.target({}));
                           const results = await Promise.allSettled(calls);
                           return results.map(({ reason }) => [reason?.code, reason?.message]);";
-            let seen = stage.value(source).await;
+            let dying = async {
+                crate::support::wait_until(|| stage.noted("executed slow") == 3).await;
+                stage.target().await
+            };
+            let (seen, called) = futures::future::join(stage.value(source), dying).await;
+            called.failed("UPSTREAM_UNAVAILABLE", &["exit status 7", "unknown"]);
             let failures = seen.as_array().unwrap();
-            assert_eq!(failures.len(), 4, "{seen}");
+            assert_eq!(failures.len(), 3, "{seen}");
             for failure in failures {
                 assert_eq!(failure[0], "UPSTREAM_UNAVAILABLE", "{seen}");
                 let message = failure[1].as_str().unwrap();
@@ -365,7 +367,7 @@ async fn up_219_descendants_end_with_their_server() {
     let grandchild = stage.processes("grandchild").remove(0);
     assert!(runs(&grandchild));
     stage.close().await;
-    assert!(!runs(&grandchild));
+    crate::support::wait_until(|| !runs(&grandchild)).await;
 }
 
 #[tokio::test]

@@ -1,12 +1,13 @@
 //! The limiter of a server: docs/threats.md, UP 226 to 228 and TL 147.
 
 use std::num::NonZeroU32;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use cx::{ErrorCode, Limits, RateLimit, Script, ToolRules};
 use serde_json::json;
 
+use crate::support::alone;
 use crate::support::chaos::{CLOSING_TIME, Stage, builder, entry, runs, stdio};
 use crate::support::stopwatch::Stopwatch;
 
@@ -233,7 +234,7 @@ fn up_228_no_descriptors_are_left() {
                   const well = seen.filter((seen) => typeof seen === 'number');
                   const again = await Promise.all(well.map((n) => tools[`server${n}`].echo({ n })));
                   return { failed: seen.filter((seen) => typeof seen === 'string'), again: again.length, well: well.length };";
-    let output = Command::new("sh")
+    let output = alone(&mut Command::new("sh"), directory.path())
         .args([
             "-c",
             "ulimit -n 64 && exec \"$0\" \"$@\"",
@@ -245,7 +246,6 @@ fn up_228_no_descriptors_are_left() {
         .arg("--mcp-config")
         .arg(&config)
         .args(["-e", source])
-        .stdin(Stdio::null())
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

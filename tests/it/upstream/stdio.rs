@@ -10,6 +10,9 @@ use cx::{Error, ErrorCode, Executor, Limits, McpServer, Script, ToolCallStatus, 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::support::chaos::{program, runs};
+use crate::support::{alone, wait_until};
+
 /// An executor with the fault server in one mode, and the file with that server's notes.
 struct Upstream {
     executor: Executor,
@@ -62,12 +65,6 @@ fn script() -> String {
 
 fn fault(mode: &str, notes: &Path) -> McpServer {
     McpServer::stdio("fault", "python3").args([&*script(), mode, notes.to_str().unwrap()])
-}
-
-/// Whether the process exists and is no zombie.
-fn runs(process: &str) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    status.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['Z', 'X']))
 }
 
 #[tokio::test]
@@ -201,7 +198,7 @@ async fn a_tool_has_its_own_time_within_the_run() {
     let upstream = Upstream::with("well", |server| server.call_timeout(Duration::from_millis(200)));
     let (code, message) = upstream.caught("tools.fault.never({})").await;
     assert!(code == "TOOL_TIMEOUT" && message.contains("200 ms"), "{code} {message}");
-    crate::support::wait_until(|| upstream.notes().contains("cancelled ")).await;
+    wait_until(|| upstream.notes().contains("cancelled ")).await;
 }
 
 #[tokio::test]
@@ -211,7 +208,7 @@ async fn the_end_of_a_run_cancels_its_calls() {
     let result = upstream.executor.run_ts(source).await.unwrap();
     assert_eq!(result.value(), Some(&json!("done")));
     assert!(result.tool_calls.iter().any(|call| call.status == ToolCallStatus::InFlight));
-    crate::support::wait_until(|| upstream.notes().contains("cancelled ")).await;
+    wait_until(|| upstream.notes().contains("cancelled ")).await;
 }
 
 /// Threat 215: the limit on the line, and the limit on the value.
@@ -274,7 +271,7 @@ async fn dropping_the_executor_ends_the_server() {
     let process = process.as_str().unwrap().to_owned();
     let Upstream { executor, directory: _directory } = upstream;
     drop(executor);
-    crate::support::wait_until(|| !Path::new(&format!("/proc/{process}")).exists()).await;
+    wait_until(|| !Path::new(&format!("/proc/{process}")).exists()).await;
 }
 
 /// A configuration with the fault server that ignores every request to end.
@@ -291,21 +288,20 @@ fn stubborn_config(directory: &Path) -> PathBuf {
 async fn a_server_dies_with_a_command_that_is_killed() {
     let directory = tempfile::tempdir().unwrap();
     let config = stubborn_config(directory.path());
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cx"))
+    let mut command = alone(&mut Command::new(env!("CARGO_BIN_EXE_cx")), directory.path())
         .args(["run", "-e", "return await tools.fault.never({})", "--mcp-config"])
         .arg(config)
-        .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
     let notes = || std::fs::read_to_string(directory.path().join("notes")).unwrap_or_default();
-    crate::support::wait_until(|| notes().contains("called never")).await;
+    wait_until(|| notes().contains("called never")).await;
     let process = notes().lines().next().unwrap().strip_prefix("started ").unwrap().to_owned();
     assert!(runs(&process));
     command.kill().unwrap();
     command.wait().unwrap();
-    crate::support::wait_until(|| !runs(&process)).await;
+    wait_until(|| !runs(&process)).await;
 }
 
 /// As with `npx` and its `node`: a server's child that is not told to end, and holds the pipes open.
@@ -313,9 +309,9 @@ async fn a_server_dies_with_a_command_that_is_killed() {
 async fn what_a_server_has_started_dies_with_a_command_that_is_killed() {
     let directory = tempfile::tempdir().unwrap();
     let (config, path) = (directory.path().join("mcp.json"), directory.path().join("notes"));
-    let server = json!({ "command": crate::support::chaos::program(), "args": ["stdio", "grandchild", "--notes", path] });
+    let server = json!({ "command": program(), "args": ["stdio", "grandchild", "--notes", path] });
     std::fs::write(&config, json!({ "mcpServers": { "faulty": server } }).to_string()).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cx"))
+    let mut command = alone(&mut Command::new(env!("CARGO_BIN_EXE_cx")), directory.path())
         .args([
             "run",
             "-e",
@@ -323,19 +319,18 @@ async fn what_a_server_has_started_dies_with_a_command_that_is_killed() {
         ])
         .arg("--mcp-config")
         .arg(config)
-        .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
     let notes = || std::fs::read_to_string(&path).unwrap_or_default();
-    crate::support::wait_until(|| notes().contains("executed echo")).await;
+    wait_until(|| notes().contains("executed echo")).await;
     let notes = notes();
     let grandchild = notes.lines().find_map(|line| line.strip_prefix("grandchild ")).unwrap();
     assert!(runs(grandchild));
     command.kill().unwrap();
     command.wait().unwrap();
-    crate::support::wait_until(|| !runs(grandchild)).await;
+    wait_until(|| !runs(grandchild)).await;
 }
 
 #[tokio::test]

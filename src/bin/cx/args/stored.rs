@@ -76,7 +76,7 @@ pub(crate) enum StateCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CacheCommand {
-    /// Delete the cached tool lists and inferred output schemas
+    /// Delete tool lists, inferred output schemas, counts of used tools, and Python's machine code
     Clear,
 }
 

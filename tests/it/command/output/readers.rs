@@ -1,6 +1,7 @@
 //! Readers that stall or are slow.
 
 use super::*;
+use crate::support::serve::status_bytes;
 
 /// A run whose stdout is a pipe that is not read.
 struct Stalled {
@@ -37,7 +38,7 @@ impl Stalled {
     }
 
     fn end(mut self) -> (Option<i32>, String) {
-        let status = wait(&mut self.child);
+        let status = wait_for_end(&mut self.child, WATCHDOG);
         let mut said = String::new();
         if let Some(mut stderr) = self.child.stderr.take() {
             stderr.read_to_string(&mut said).unwrap();
@@ -93,11 +94,10 @@ fn a_reader_that_stalls_costs_no_memory() {
         stalled.wait_until_full();
         // This grows if the output is buffered.
         std::thread::sleep(Duration::from_secs(4));
-        let status = fs::read_to_string(format!("/proc/{}/status", stalled.child.id())).unwrap();
+        let peak = status_bytes(stalled.child.id(), "VmHWM:");
         kill_process(Pid::from_child(&stalled.child), Signal::INT).unwrap();
         stalled.end();
-        let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap().to_owned();
-        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
+        peak >> 20
     };
     let ordinary = peak(MEGABYTE_OF_OUTPUT);
     let hostile =

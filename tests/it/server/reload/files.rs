@@ -11,7 +11,7 @@ fn trust_that_is_revoked_or_given_counts() {
     std::fs::write(&file, json!({ "mcpServers": { "a": entry(&path, "a") } }).to_string()).unwrap();
     std::fs::remove_dir_all(path.join("cx")).unwrap();
     let trust = |arguments: &[&str]| {
-        let output = cx(&path, arguments);
+        let output = run_cx(&path, arguments);
         assert!(output.status.success(), "{output:?}");
     };
     trust(&["trust", "--yes", ".mcp.json"]);

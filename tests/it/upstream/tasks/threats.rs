@@ -120,7 +120,7 @@ async fn v_632_two_calls_have_two_tasks() {
 #[tokio::test]
 async fn v_633_the_question_of_a_task_goes_to_no_other_run() {
     let stage = stage(WAYS[0]);
-    let other = Script::typescript("return await tools.faulty.slow({ ms: 1000 })")
+    let other = Script::typescript("return await tools.faulty.slow({ ms: 25_000 })")
         .elicitor(|_request| async { panic!("the user of another run must not be asked") });
     let waiting = stage.executor.start(other);
     wait_until(|| stage.noted("executed slow") == 1).await;
@@ -129,7 +129,8 @@ async fn v_633_the_question_of_a_task_goes_to_no_other_run() {
     let unknown = asking(json!({ "fault": "question-of-another" }));
     let answer = stage.value(unknown.elicitor(|_request| async { panic!("it is of no task") })).await;
     assert!(answer["error"]["message"].as_str().unwrap().contains("no call is in flight"), "{answer}");
-    waiting.await.unwrap();
+    waiting.cancel();
+    assert_eq!(waiting.await.unwrap().error().unwrap().code, ErrorCode::Cancelled);
     stage.close().await;
 }
 
