@@ -50,6 +50,9 @@ pub(crate) fn is_tenant_name(name: &str) -> bool {
     (1..=MAX_TENANT_NAME).contains(&name.len()) && name.bytes().all(is_good)
 }
 
+/// Maximum characters of a name or a value of the author of a call that a message shows.
+pub(crate) const MAX_SHOWN_NAME: usize = 60;
+
 /// The first `max` characters of `text`.
 pub fn start(text: &str, max: usize) -> &str {
     // A text of no more bytes has no more characters.

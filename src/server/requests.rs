@@ -23,12 +23,9 @@ use super::{
     updates, wait,
 };
 use crate::run::script::Language;
-use crate::text::preview;
+use crate::text::{MAX_SHOWN_NAME, preview};
 use crate::tools::names::{SuggestionBudget, suggestion};
 use crate::tools::{INTERFACES, TraceContext};
-
-/// Maximum characters of a name that an error message shows.
-const MAX_NAME: usize = 60;
 
 /// How long a client may cache the list of tools, in milliseconds. The list names servers, which the configuration may
 /// change. Clients of the stateless revision are notified of changes only if they subscribe.
@@ -326,7 +323,7 @@ impl McpSession {
                 let Some(name) = arguments.keys().next() else {
                     return Ok(answer::data(format, health::report(&self.shared)).into());
                 };
-                let problem = format!("`health` takes no parameters: `{}`", preview(name, MAX_NAME));
+                let problem = format!("`health` takes no parameters: `{}`", preview(name, MAX_SHOWN_NAME));
                 let refusal = answer::refusal(format, answer::INVALID_ARGUMENTS, &problem, None);
                 // The output schema of the report has no fields for an error.
                 let mut result = CallToolResult::from(refusal);
