@@ -346,7 +346,8 @@ impl McpSession {
                         list.names(),
                         &SuggestionBudget::of_message(),
                     );
-                    return Err(ErrorData::invalid_params(format!("no tool `{other}`{suggestion}"), None));
+                    let shown = preview(other, MAX_SHOWN_NAME);
+                    return Err(ErrorData::invalid_params(format!("no tool `{shown}`{suggestion}"), None));
                 };
                 let called = Called::Tool { server: Arc::clone(&tool.server), tool: Arc::clone(&tool.tool) };
                 call::run(self, called, request, context, trace).await
