@@ -17,6 +17,7 @@ use tokio::net::UnixStream;
 use tokio::time::timeout;
 use url::Url;
 
+use super::worker_upgrade::{AHEAD, DEPTH, PROTOCOL};
 use crate::engine::process::lost::LostWorker;
 use crate::engine::process::refusal::failed;
 use crate::engine::process::{adopt, depth_of_run, end_process_with};
@@ -30,15 +31,6 @@ use crate::text::secrets::masked_address;
 
 /// The argument with which a program is started as such a process. The address follows, then the token's file.
 pub(super) const ARGUMENT: &str = "cx-remote-worker";
-
-/// The protocol to which the connection is upgraded.
-const PROTOCOL: HeaderValue = HeaderValue::from_static("cx-worker");
-
-/// The header with the number of runs that the worker's run is nested in.
-const DEPTH: &str = "cx-worker-depth";
-
-/// The header of a request for a worker whose run is not there yet. Its run gets a permit when it has come.
-const AHEAD: &str = "cx-worker-ahead";
 
 /// Path of the lent workers, below the address.
 const PATH: &str = "v1/workers";
