@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::OwnedSemaphorePermit;
 
+use crate::conventions::TOOLS_CALL;
 use crate::json::{self, Json, TreeError};
 
 /// Maximum bytes of a message without its `input`. By default a source may have 1 MB, which escapes
@@ -232,7 +233,7 @@ fn arguments_of_call(text: &str) -> Option<&str> {
     }
     let message: Message<'_> = serde_json::from_str(text).ok()?;
     let method = message.method.filter(|method| method.get().len() <= MAX_METHOD_BYTES)?;
-    if serde_json::from_str::<Cow<'_, str>>(method.get()).ok()? != "tools/call" {
+    if serde_json::from_str::<Cow<'_, str>>(method.get()).ok()? != TOOLS_CALL {
         return None;
     }
     let parameters: Parameters<'_> = serde_json::from_str(message.params?.get()).ok()?;
