@@ -32,6 +32,13 @@ pub(crate) const MAX_ID_BYTES: usize = 256;
 /// repeated in each notification.
 const MAX_META_BYTES: usize = 64 << 10;
 
+/// Maximum bytes of the method: `"tools/call"` fits even if all its letters are escaped.
+const MAX_METHOD_BYTES: usize = 64;
+
+/// Maximum number of duplicates of the key `input`. More cannot be a mistake; they stay in the
+/// message.
+const MAX_INPUTS: usize = 16;
+
 /// The parameter whose value is detached.
 const INPUT: &str = "input";
 
@@ -255,13 +262,6 @@ fn inputs_in(arguments: &str) -> Option<Vec<&RawValue>> {
     .ok()?;
     (1..=MAX_INPUTS).contains(&count).then_some(inputs)
 }
-
-/// Maximum bytes of the method: `"tools/call"` fits even if all its letters are escaped.
-const MAX_METHOD_BYTES: usize = 64;
-
-/// Maximum number of duplicates of the key `input`. More cannot be a mistake; they stay in the
-/// message.
-const MAX_INPUTS: usize = 16;
 
 #[cfg(test)]
 mod tests;
