@@ -25,7 +25,7 @@ use super::{
 use crate::run::script::Language;
 use crate::text::{MAX_SHOWN_NAME, preview};
 use crate::tools::names::{SuggestionBudget, suggestion};
-use crate::tools::{INTERFACES, TraceContext};
+use crate::tools::{INTERFACE_SCHEME, INTERFACES, TraceContext};
 
 /// How long a client may cache the list of tools, in milliseconds. The list names servers, which the configuration may
 /// change. Clients of the stateless revision are notified of changes only if they subscribe.
@@ -217,7 +217,7 @@ impl ServerHandler for McpSession {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        if request.uri.starts_with(interfaces::SCHEME) {
+        if request.uri.starts_with(INTERFACE_SCHEME) {
             return interfaces::read(self, &request.uri, &context).await.map(Into::into);
         }
         if request.uri.starts_with(skills::PREFIX) {

@@ -11,7 +11,9 @@ use super::{direct, tools};
 use crate::executor::Executor;
 use crate::text::{one_line, preview};
 use crate::tools::catalog::ResolvedTool;
-use crate::tools::{INTERFACE_TYPE, INTERFACES, SCRIPTS_SERVER, ToolMode};
+use crate::tools::{
+    INTERFACE_SCHEME, INTERFACE_TYPE, INTERFACES, SCRIPTS_SERVER, ToolMode, interface_address,
+};
 
 /// `"mode": "auto"` shows all tools if their definitions have at most this many tokens. Above it, finding tools by
 /// scripts costs less, even if an agent searches in every turn. It is 11.2 tools of 101 tokens, the break-even and the
@@ -216,8 +218,8 @@ impl ShownTools {
         }
         self.direct.retain_mut(|tool| {
             let Some(meta) = &mut tool.shown.meta else { return true };
-            let Ok(Value::Object(mut fields)) = serde_json::to_value(&*meta) else { return true };
-            let Some(address) = address_of(&fields) else { return true };
+            let Ok(mut fields) = serde_json::to_value(&*meta) else { return true };
+            let Some(address) = interface_address(&fields).map(str::to_owned) else { return true };
             let is_shared = servers.get(&*address).is_some_and(|servers| servers.len() > 1);
             let shown = if is_shared { own_address(&tool.server, &address) } else { address.clone() };
             if is_shared && servers.contains_key(&*shown) {
@@ -226,7 +228,7 @@ impl ShownTools {
             }
             if is_shared {
                 set_address(&mut fields, &shown);
-                if let Ok(changed) = serde_json::from_value(Value::Object(fields)) {
+                if let Ok(changed) = serde_json::from_value(fields) {
                     *meta = changed;
                 }
             }
@@ -237,14 +239,7 @@ impl ShownTools {
     }
 }
 
-/// The address of the user interface in a tool's `_meta`.
-fn address_of(meta: &serde_json::Map<String, Value>) -> Option<String> {
-    let named = meta.get("ui").and_then(|ui| ui.get("resourceUri"));
-    let address = named.or_else(|| meta.get("ui/resourceUri"))?.as_str()?;
-    address.starts_with("ui://").then(|| address.to_owned())
-}
-
-fn set_address(meta: &mut serde_json::Map<String, Value>, address: &str) {
+fn set_address(meta: &mut Value, address: &str) {
     if let Some(named) = meta.get_mut("ui").and_then(|ui| ui.get_mut("resourceUri")) {
         *named = address.into();
     }
@@ -255,8 +250,8 @@ fn set_address(meta: &mut serde_json::Map<String, Value>, address: &str) {
 
 /// An address that only an interface of this server has.
 fn own_address(server: &str, address: &str) -> String {
-    let rest = address.strip_prefix("ui://").unwrap_or(address);
-    format!("ui://{}/{rest}", direct::name(server, "ui"))
+    let rest = address.strip_prefix(INTERFACE_SCHEME).unwrap_or(address);
+    format!("{INTERFACE_SCHEME}{}/{rest}", direct::name(server, "ui"))
 }
 
 /// Makes tools from definitions, as many as fit into `max_bytes` and the other bounds. Each comes with whether it is
