@@ -16,10 +16,17 @@ use super::run_in_flight::RunInFlight;
 use crate::text::ids::{random_bytes, random_id};
 
 /// The key of a prompt for the user in a result that requires input, and of the answer in the repeated request.
-pub(crate) const KEY: &str = "approval";
+pub(crate) const USER_KEY: &str = "approval";
 
 /// The prefix of the key of a question for the client's model, before its number.
 pub(crate) const MODEL_KEY: &str = "sampling";
+
+/// Maximum number of suspended runs of one client. A run beyond this number cannot prompt. The executor bounds the
+/// suspended runs of all clients together, because each is one of its runs.
+const MAX_SUSPENDED: usize = 64;
+
+/// A suspended run is dropped this long after its approval timeout. Between the two it continues without the approval.
+const KEPT: Duration = Duration::from_secs(10);
 
 /// The prompts of one result, by their keys.
 pub(crate) type KeyedPrompts = Vec<(String, Prompt)>;
@@ -29,20 +36,15 @@ pub(crate) fn with_keys(prompts: Vec<Prompt>) -> KeyedPrompts {
     let mut asked = 0;
     let mut shown = 0;
     let key = |prompt: Prompt| {
-        let (name, count) = if prompt.is_for_model() { (MODEL_KEY, &mut asked) } else { (KEY, &mut shown) };
+        let (name, count) =
+            if prompt.is_for_model() { (MODEL_KEY, &mut asked) } else { (USER_KEY, &mut shown) };
         *count += 1;
-        let key = if name == KEY && *count == 1 { KEY.to_owned() } else { format!("{name}-{count}") };
+        let key =
+            if name == USER_KEY && *count == 1 { USER_KEY.to_owned() } else { format!("{name}-{count}") };
         (key, prompt)
     };
     prompts.into_iter().map(key).collect()
 }
-
-/// Maximum number of suspended runs of one client. A run beyond this number cannot prompt. The executor bounds the
-/// suspended runs of all clients together, because each is one of its runs.
-const MAX_SUSPENDED: usize = 64;
-
-/// A suspended run is dropped this long after its approval timeout. Between the two it continues without the approval.
-const KEPT: Duration = Duration::from_secs(10);
 
 /// Suspended runs, by a random name that cannot be guessed.
 pub(crate) struct PendingRuns {

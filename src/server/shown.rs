@@ -125,7 +125,7 @@ impl ShownTools {
             .filter(|tool| &*tool.server != SCRIPTS_SERVER || rules.names(&tool.server, &tool.tool))
             .map(|tool| (*tool, false));
         let (all, shows_all) = match rules.mode() {
-            ToolMode::Script => (Made::default(), false),
+            ToolMode::Script => (FittingTools::default(), false),
             ToolMode::Direct => (direct_tools(configured, MAX_BYTES), true),
             ToolMode::Auto => {
                 let was_shown = before.is_some_and(|before| matches!(before.shown, Shown::All(_)));
@@ -135,7 +135,7 @@ impl ShownTools {
                 (all, shows_all)
             }
         };
-        let Made { tools: direct, problems, .. } = if shows_all {
+        let FittingTools { tools: direct, problems, .. } = if shows_all {
             all
         } else {
             let chosen = known.iter().filter_map(|tool| {
@@ -256,14 +256,14 @@ fn own_address(server: &str, address: &str) -> String {
 
 /// Makes tools from definitions, as many as fit into `max_bytes` and the other bounds. Each comes with whether it is
 /// shown only because of its interface.
-fn direct_tools<'a>(tools: impl Iterator<Item = (&'a ResolvedTool, bool)>, max_bytes: usize) -> Made {
-    let mut made = Made::default();
+fn direct_tools<'a>(tools: impl Iterator<Item = (&'a ResolvedTool, bool)>, max_bytes: usize) -> FittingTools {
+    let mut fitting = FittingTools::default();
     let mut names = std::collections::HashSet::new();
     let (mut bytes, mut read) = (0, 0);
     for (tool, only_interface) in tools {
         // Definitions that do not fit are not parsed.
-        if made.tools.len() == MAX_TOOLS || bytes > max_bytes || read > MAX_READ_BYTES {
-            made.left_out += 1;
+        if fitting.tools.len() == MAX_TOOLS || bytes > max_bytes || read > MAX_READ_BYTES {
+            fitting.left_out += 1;
             continue;
         }
         read += tool.definition().input_schema.text().len();
@@ -275,32 +275,32 @@ fn direct_tools<'a>(tools: impl Iterator<Item = (&'a ResolvedTool, bool)>, max_b
                 bytes += bytes_of(&shown);
                 if bytes <= max_bytes {
                     let (server, tool) = (Arc::clone(&tool.server), Arc::clone(&tool.tool));
-                    made.tools.push(DirectTool { server, tool, shown, only_interface });
+                    fitting.tools.push(DirectTool { server, tool, shown, only_interface });
                 } else {
-                    made.left_out += 1;
+                    fitting.left_out += 1;
                 }
                 continue;
             }
             Err(problem) => problem,
         };
-        made.note(format!("{}.{}: {problem}", tool.server, tool.tool));
+        fitting.note(format!("{}.{}: {problem}", tool.server, tool.tool));
     }
-    if made.left_out > 0 && max_bytes == MAX_BYTES {
-        made.note(format!("{} tools: there are too many", made.left_out));
+    if fitting.left_out > 0 && max_bytes == MAX_BYTES {
+        fitting.note(format!("{} tools: there are too many", fitting.left_out));
     }
-    made
+    fitting
 }
 
-/// Definitions for clients, and the number of those left out.
+/// Definitions for clients, as many as fit.
 #[derive(Default)]
-struct Made {
+struct FittingTools {
     tools: Vec<DirectTool>,
     /// The number of tools that did not fit.
     left_out: usize,
     problems: Vec<String>,
 }
 
-impl Made {
+impl FittingTools {
     fn note(&mut self, problem: String) {
         tracing::warn!(problem, "not shown directly");
         if self.problems.len() < MAX_PROBLEMS {
