@@ -34,14 +34,12 @@ pub(crate) type KeyedPrompts = Vec<(String, Prompt)>;
 /// Assigns a key to each prompt. At most one prompt is for the user.
 pub(crate) fn with_keys(prompts: Vec<Prompt>) -> KeyedPrompts {
     let mut asked = 0;
-    let mut shown = 0;
     let key = |prompt: Prompt| {
-        let (name, count) =
-            if prompt.is_for_model() { (MODEL_KEY, &mut asked) } else { (USER_KEY, &mut shown) };
-        *count += 1;
-        let key =
-            if name == USER_KEY && *count == 1 { USER_KEY.to_owned() } else { format!("{name}-{count}") };
-        (key, prompt)
+        if !prompt.is_for_model() {
+            return (USER_KEY.to_owned(), prompt);
+        }
+        asked += 1;
+        (format!("{MODEL_KEY}-{asked}"), prompt)
     };
     prompts.into_iter().map(key).collect()
 }
