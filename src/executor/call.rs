@@ -64,7 +64,7 @@ impl Executor {
             })
             .await
             .map(|FinishedRequest { result, run }| CallResult { result, run });
-        counted.record_result(&result.as_ref().map(|result| &result.run));
+        counted.record(result.as_ref().map(|result| &result.run));
         result
     }
 
