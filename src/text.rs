@@ -19,6 +19,17 @@ pub fn one_line(text: &str) -> String {
     escaped(text, |character| matches!(character, '\n' | '\t' | '\r') || is_hidden(character))
 }
 
+/// `text` as one word of a command that a message tells a user or an agent to run: as [`one_line`] shows it, and in
+/// single quotes if a POSIX shell would read it otherwise.
+pub fn shell_word(text: &str) -> String {
+    let word = one_line(text);
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./:=@%+,".contains(character);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word;
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
 /// The lines of a source as [`one_line`] shows them. A line ends wherever it does in a language of scripts: in
 /// TypeScript, code can follow a comment after a carriage return or a separator of lines or paragraphs.
 pub(crate) fn code_lines(source: &str) -> impl Iterator<Item = String> {
