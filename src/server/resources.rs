@@ -178,7 +178,7 @@ fn read(uri: &str, record: Option<&RunRecord>) -> Result<ReadResourceResult, Err
         return missing("the parts of a run are `output`, `value` and `calls`");
     };
     let Some(run) = record else {
-        return missing("the record of this run is not kept, or no longer");
+        return missing("no record of this run is kept");
     };
     match part.content(run) {
         Some(text) => contents(text, part.mime_type()),
