@@ -50,7 +50,7 @@ pub(crate) fn check_replaceable(path: &Path) -> io::Result<()> {
         Ok(found) if !found.is_file() => return Ok(()),
         _ => {}
     }
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = directory_of(path);
     tempfile::tempfile_in(directory).map(drop).map_err(|error| {
         // The system's error names a temporary file, which the user does not know.
         let problem = format!("no file can be made in {}: {}", directory.display(), error.kind());
@@ -65,12 +65,13 @@ pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
 
 /// The file that [`replace`] writes to: what the path leads to, or a new file in the directory of the path.
 fn replaced(path: &Path) -> PathBuf {
-    let new_file = || {
-        let directory =
-            path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Some(directory.canonicalize().ok()?.join(path.file_name()?))
-    };
+    let new_file = || Some(directory_of(path).canonicalize().ok()?.join(path.file_name()?));
     path.canonicalize().ok().or_else(new_file).unwrap_or_else(|| path.to_owned())
+}
+
+/// The directory that a file is in.
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// As [`replace`], but a new file can be read by its user only.
