@@ -16,8 +16,8 @@ const RUNS: &str = "cx://runs/";
 /// The `calls` part of a run without calls.
 const NO_CALLS: &str = "[]";
 
-const MARKDOWN: &str = "text/markdown";
-const PLAIN: &str = "text/plain";
+pub(crate) const MARKDOWN: &str = "text/markdown";
+pub(crate) const PLAIN: &str = "text/plain";
 const JSON: &str = "application/json";
 
 /// A part of a run record.
