@@ -57,8 +57,8 @@ pub(crate) const MAX_TENANT_NAME: usize = 32;
 /// other names.
 #[cfg(any(feature = "http", all(feature = "nats", target_os = "linux")))]
 pub(crate) fn is_tenant_name(name: &str) -> bool {
-    let is_good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    (1..=MAX_TENANT_NAME).contains(&name.len()) && name.bytes().all(is_good)
+    let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=MAX_TENANT_NAME).contains(&name.len()) && name.bytes().all(is_allowed)
 }
 
 /// Maximum characters of a name or a value of the author of a call that a message shows.
@@ -101,9 +101,9 @@ pub(crate) fn preview_bytes(text: &str, max: usize) -> Cow<'_, str> {
 
 /// The message of a panic that was caught.
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without a message".to_owned())
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("a panic without a message").to_owned()
 }
 
 fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {

@@ -125,7 +125,7 @@ pub(crate) fn make_private(path: &Path, max: u64) -> io::Result<()> {
 ///
 /// If the directory or a file in it cannot be created.
 pub(crate) fn check_writable(directory: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     tempfile::tempfile_in(directory).map(drop)
 }
 
@@ -169,6 +169,7 @@ mod tests {
         let expected = format!("no file can be made in {}: entity not found", path("absent").display());
         assert_eq!(problem("absent/new"), expected);
     }
+
     #[test]
     fn two_paths_of_one_file_are_the_same_whether_it_exists_or_not() {
         let directory = tempfile::tempdir().unwrap();

@@ -7,13 +7,12 @@ use std::time::SystemTime;
 
 use anyhow::Context as _;
 use cx::command::read_regular;
-use cx::text::one_line;
+use cx::text::{one_line, rfc3339_seconds};
 use cx::{Directories, Language};
 use serde_json::{Value, json};
 
 use crate::document;
 use crate::text::{counted, shown_path};
-use cx::text::rfc3339_seconds;
 
 /// The file's name.
 const NAME: &str = "last-sync.json";
