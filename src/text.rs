@@ -9,7 +9,7 @@ pub(crate) mod secrets;
 mod time;
 
 #[cfg(feature = "audit")]
-pub(crate) use self::time::start_of_day;
+pub use self::time::start_of_day;
 #[cfg(any(feature = "mcp", feature = "audit", feature = "server"))]
 pub use self::time::{rfc3339, rfc3339_seconds};
 

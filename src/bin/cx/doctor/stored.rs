@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use cx::Config;
 use cx::audit::{VerifyOptions, verify};
 use cx::command::Ownership;
-use cx::text::shell_word;
+use cx::text::{shell_word, start_of_day};
 
 use super::report::{Check, counted};
 use crate::text::shown_path;
@@ -267,11 +267,6 @@ fn newest_file(directory: &Path) -> Option<(String, u64)> {
 /// Whether a day begins more than 24 hours from now. One that begins earlier is soon over.
 fn is_ahead(day: &str) -> bool {
     start_of_day(day).is_some_and(|start| start > SystemTime::now() + Duration::from_hours(24))
-}
-
-/// The start of a day such as `2026-11-22`, in UTC.
-fn start_of_day(day: &str) -> Option<SystemTime> {
-    humantime::parse_rfc3339(&format!("{day}T00:00:00Z")).ok()
 }
 
 /// The age in one unit. If the clock went back, the age is zero.
