@@ -9,8 +9,8 @@ use cx::audit::{VerifyOptions, verify};
 use cx::command::Ownership;
 use cx::text::{shell_word, start_of_day};
 
-use super::report::{Check, counted};
-use crate::text::shown_path;
+use super::report::Check;
+use crate::text::{counted, shown_path};
 use crate::{document, setup};
 
 const CACHES: &str = "caches";
