@@ -25,9 +25,6 @@ use crate::run::nested::MAX_DEPTH;
 use crate::server::calls::{CallGuard, CallsInFlight};
 use crate::server::prepare::ENDING;
 
-/// Path of the workers.
-pub(super) const WORKERS: &str = "/v1/workers";
-
 /// How long a request for a called run waits for a worker. It is made again after that.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 
