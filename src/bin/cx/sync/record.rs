@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use cx::command::read_regular;
 use cx::text::{one_line, rfc3339_seconds};
 use cx::{Directories, Language};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::document;
 use crate::text::{counted, shown_path};
@@ -56,7 +56,7 @@ pub(super) struct SyncRecord {
     started: String,
     finished: String,
     /// When each server last answered, by name.
-    last_success: Value,
+    last_success: Map<String, Value>,
     pub(super) servers: Vec<ServerRecord>,
     pub(super) clients: Vec<ClientRecord>,
     pub(super) types: Vec<TypesRecord>,
@@ -96,7 +96,7 @@ impl SyncRecord {
             path,
             started: now(),
             finished: String::new(),
-            last_success: Value::Object(last_success),
+            last_success,
             servers: Vec::new(),
             clients: Vec::new(),
             types: Vec::new(),
@@ -106,7 +106,7 @@ impl SyncRecord {
 
     pub(super) fn set_servers(&mut self, servers: Vec<ServerRecord>) {
         for server in servers.iter().filter(|server| server.error.is_none()) {
-            self.last_success[&server.name] = now().into();
+            self.last_success.insert(server.name.clone(), now().into());
         }
         self.servers = servers;
     }
@@ -138,7 +138,7 @@ impl SyncRecord {
                 "ok": server.error.is_none(),
                 "tools": server.tools,
                 "changedDefinitions": server.changed_definitions,
-                "lastSuccess": self.last_success[&server.name],
+                "lastSuccess": self.last_success.get(&server.name),
             });
             if let Some(error) = &server.error {
                 record["error"] = error.as_str().into();
