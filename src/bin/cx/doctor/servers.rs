@@ -197,7 +197,7 @@ fn definitions(context: &DoctorContext) -> Vec<Check> {
         if count == 0 {
             continue;
         }
-        let message = format!("{} from what was accepted", differ(count, what));
+        let message = format!("{} from what is pinned", differ(count, what));
         checks.push(Check::warning(
             SECTION,
             NAME,

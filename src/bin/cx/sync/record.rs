@@ -28,7 +28,7 @@ pub(super) struct ServerRecord {
     pub(super) name: String,
     /// The number of its tools that are known now, even if it failed.
     pub(super) tools: Option<usize>,
-    /// The number of definitions that differ from the accepted ones.
+    /// The number of definitions that differ from the pinned ones.
     pub(super) changed_definitions: usize,
     pub(super) error: Option<String>,
 }
@@ -192,7 +192,7 @@ impl SyncRecord {
             };
             if server.changed_definitions > 0 {
                 let count = server.changed_definitions;
-                let _ = write!(text, ", {count} not as they were accepted: see `cx tools changed`");
+                let _ = write!(text, ", {count} not as pinned: see `cx tools changed`");
             }
             text.push('\n');
         }
