@@ -101,12 +101,12 @@ replace(StringPrototype, "lastIndexOf", (original) => ({
 
 // --- replacing, splitting, matching -------------------------------------------------------------
 
-// `original(text, pattern, other)` for a pattern that is text and slow to search for.
+// The functions of `String.prototype` for a pattern that is text and slow to search for.
 const BY_TEXT = {
   __proto__: null,
-  replace: (original, text, pattern, replacement) => replaceText(original, text, pattern, replacement, 1),
-  replaceAll: (original, text, pattern, replacement) => replaceText(original, text, pattern, replacement, Infinity),
-  split(original, text, pattern, limit) {
+  replace: (text, pattern, replacement) => replaceText(text, pattern, replacement, 1),
+  replaceAll: (text, pattern, replacement) => replaceText(text, pattern, replacement, Infinity),
+  split(text, pattern, limit) {
     const most = limit === undefined ? 2 ** 32 - 1 : limit >>> 0;
     const parts = [];
     let from = 0;
@@ -123,7 +123,7 @@ const BY_TEXT = {
   },
 };
 
-function replaceText(original, text, pattern, replacement, most) {
+function replaceText(text, pattern, replacement, most) {
   const functional = typeof replacement === "function";
   const template = functional ? undefined : toText(replacement);
   if (template !== undefined && StringPrototypeIncludes(template, "$")) {
@@ -181,7 +181,7 @@ for (let index = 0; index < TEXT.length; index++) {
         checkPatternWork(pattern, "");
       }
       if (byText !== undefined && pattern !== undefined && !searchesQuickly(text, pattern)) {
-        return byText(original, text, pattern, args[1]);
+        return byText(text, pattern, args[1]);
       }
       return ReflectApply(original, text, args);
     },

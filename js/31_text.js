@@ -38,7 +38,6 @@ const MAX_HOLES = 2 ** 20;
 const MAX_NORMALIZED = 1_000;
 
 // Not an array: a script can define a setter for index 0 on `Array.prototype`.
-
 export function makeList() {
   return { __proto__: null, length: 0 };
 }
@@ -63,7 +62,6 @@ export function indexIn(list, item) {
   }
   return -1;
 }
-
 
 export function makeState() {
   return {
@@ -138,7 +136,6 @@ export function indentLines(state, text, indentation) {
   }
   return result;
 }
-
 
 export function hex(code, digits) {
   return StringPrototypePadStart(NumberPrototypeToString(code, 16), digits, "0");

@@ -23,7 +23,6 @@ export const AS_OBJECT = 0;
 export const AS_ELEMENT = 1;
 export const AS_LIST = 2;
 
-
 function fitsOnLine(context, output, start, base) {
   let length = output.length + start;
   if (length + output.length > context.breakLength) {

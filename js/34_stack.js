@@ -42,7 +42,6 @@ const {
 // stack for a text that a script chooses could take minutes, and V8 cannot interrupt it.
 const HEADER = 256;
 
-
 function errorText(value, name, message) {
   const known = name ?? "Error";
   return message === "" ? known : known === "" ? message : `${known}: ${message}`;

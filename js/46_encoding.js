@@ -72,7 +72,7 @@ export function orInvalid(server, tool, make) {
   }
 }
 
-// The same for a call that throws.
+// As `encodeArguments`, for a call of `server` and `tool`, which fails if JSON cannot represent the arguments.
 export function argumentsOf(server, tool, args) {
   return orInvalid(server, tool, () => encodeArguments(args));
 }

@@ -46,7 +46,7 @@ function request(call) {
   }
 }
 
-// Appends to an array of this file. A push would call a setter that the guest defined on Array.prototype.
+// Appends to an array of cx. A push would call a setter that the guest defined on Array.prototype.
 export function append(list, value) {
   ObjectDefineProperty(list, list.length, {
     __proto__: null,

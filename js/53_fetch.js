@@ -7,6 +7,7 @@ import { defineBuiltIn } from "ext:cx/20_guards.js";
 import { guardedPrimordials } from "ext:cx/24_lists.js";
 import { coded, McpToolError } from "ext:cx/40_errors.js";
 import { abortable, isSignal } from "ext:cx/44_signals.js";
+import { append } from "ext:cx/48_blocking.js";
 import { query } from "ext:cx/50_tools.js";
 
 // The number that the host has for the file.
@@ -16,6 +17,7 @@ const parts = {
   __proto__: null,
   abort,
   abortable,
+  append,
   coded,
   core,
   defineBuiltIn,

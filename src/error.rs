@@ -40,7 +40,7 @@ pub enum Error {
         /// [`ExecutorBuilder::total_memory_bytes`](crate::ExecutorBuilder::total_memory_bytes), in bytes.
         all_runs: usize,
     },
-    /// A pattern in a list of rules is none.
+    /// A pattern in a list of rules is not valid.
     #[error("invalid option `{}`: {problem}", list.as_str())]
     InvalidPattern {
         /// The list.

@@ -43,6 +43,8 @@ mod versions;
 /// What of the public interface needs MCP servers.
 #[cfg(feature = "mcp")]
 mod with_upstream;
+#[cfg(all(feature = "process", any(feature = "mcp", feature = "http"), target_os = "linux"))]
+pub(crate) mod worker_upgrade;
 
 pub use self::admission::RunStats;
 pub use self::builder::ExecutorBuilder;

@@ -9,7 +9,7 @@ pub(crate) mod secrets;
 mod time;
 
 #[cfg(feature = "audit")]
-pub(crate) use self::time::start_of_day;
+pub use self::time::start_of_day;
 #[cfg(any(feature = "mcp", feature = "audit", feature = "server"))]
 pub use self::time::{rfc3339, rfc3339_seconds};
 
@@ -17,6 +17,17 @@ pub use self::time::{rfc3339, rfc3339_seconds};
 /// which a user decides, so that nothing in them can move a cursor, reverse text, or stay unseen.
 pub fn one_line(text: &str) -> String {
     escaped(text, |character| matches!(character, '\n' | '\t' | '\r') || is_hidden(character))
+}
+
+/// `text` as one word of a command that a message tells a user or an agent to run: as [`one_line`] shows it, and in
+/// single quotes if a POSIX shell would read it otherwise.
+pub fn shell_word(text: &str) -> String {
+    let word = one_line(text);
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./:=@%+,".contains(character);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word;
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// The lines of a source as [`one_line`] shows them. A line ends wherever it does in a language of scripts: in
@@ -46,9 +57,12 @@ pub(crate) const MAX_TENANT_NAME: usize = 32;
 /// other names.
 #[cfg(any(feature = "http", all(feature = "nats", target_os = "linux")))]
 pub(crate) fn is_tenant_name(name: &str) -> bool {
-    let is_good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    (1..=MAX_TENANT_NAME).contains(&name.len()) && name.bytes().all(is_good)
+    let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=MAX_TENANT_NAME).contains(&name.len()) && name.bytes().all(is_allowed)
 }
+
+/// Maximum characters of a name or a value of the author of a call that a message shows.
+pub(crate) const MAX_SHOWN_NAME: usize = 60;
 
 /// The first `max` characters of `text`.
 pub fn start(text: &str, max: usize) -> &str {
@@ -87,9 +101,9 @@ pub(crate) fn preview_bytes(text: &str, max: usize) -> Cow<'_, str> {
 
 /// The message of a panic that was caught.
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without a message".to_owned())
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("a panic without a message").to_owned()
 }
 
 fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {

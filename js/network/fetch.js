@@ -5,6 +5,7 @@
 const {
   abort,
   abortable,
+  append,
   coded,
   core,
   defineBuiltIn,
@@ -59,16 +60,6 @@ const encoder = new TextEncoder();
 const { encode } = TextEncoder.prototype;
 const strict = new TextDecoder("utf-8", { __proto__: null, fatal: true, ignoreBOM: true });
 const { decode } = TextDecoder.prototype;
-
-function append(list, value) {
-  ObjectDefineProperty(list, list.length, {
-    __proto__: null,
-    value,
-    writable: true,
-    enumerable: true,
-    configurable: true,
-  });
-}
 
 // --- headers ----------------------------------------------------------------------------------
 

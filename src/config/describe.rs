@@ -14,7 +14,7 @@ use super::foreign::Becomes;
 use super::mask;
 use super::own::{FILE_KEYS, FileKind, own_file};
 use super::references;
-use crate::text::one_line;
+use crate::text::{one_line, shell_word};
 
 /// Describes everything in the file that has an effect once it is trusted.
 ///
@@ -164,14 +164,7 @@ pub(super) fn summary(entry: &ServerEntry) -> String {
         Some(Target::Stdio(target)) => {
             let args = mask::arguments(target.args.iter().map(|text| text.raw.as_str()));
             let words = std::iter::once(target.command.raw.clone()).chain(args);
-            let words: Vec<String> = words
-                .map(|word| {
-                    let plain = !word.is_empty()
-                        && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:=@,+%".contains(c));
-                    if plain { word } else { format!("'{}'", one_line(&word)) }
-                })
-                .collect();
-            words.join(" ")
+            words.map(|word| shell_word(&word)).collect::<Vec<_>>().join(" ")
         }
         Some(Target::Http(target)) => one_line(&mask::raw_url(&target.url.raw)),
         None => String::new(),

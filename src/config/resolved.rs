@@ -16,7 +16,7 @@ use crate::run::grants::Grants;
 use crate::run::isolation::Isolation;
 use crate::run::limits::Limits;
 use crate::telemetry::options::OpenTelemetryOptions;
-use crate::text::one_line;
+use crate::text::{one_line, shell_word};
 use crate::tools::DirectTools;
 use crate::tools::rules::ToolRules;
 
@@ -359,7 +359,7 @@ impl Config {
 
     /// Warns that part of a file was ignored or a server not used, because the file is not trusted.
     pub(super) fn warn_untrusted(&mut self, message: String, file: &Path, location: Option<Location>) {
-        let hint = format!("look at it and decide: cx trust {}", one_line(&file.display().to_string()));
+        let hint = format!("look at it and decide: cx trust {}", shell_word(&file.display().to_string()));
         self.warn(ConfigWarningCode::Untrusted, message, file, location, Some(hint));
     }
 }

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use tokio_util::sync::CancellationToken;
-
 use super::core::Executor;
 use super::metrics::CountedRun;
 use crate::error::Error;
@@ -64,7 +62,7 @@ impl Executor {
             })
             .await
             .map(|FinishedRequest { result, run }| CallResult { result, run });
-        counted.record_result(&result.as_ref().map(|result| &result.run));
+        counted.record(result.as_ref().map(|result| &result.run));
         result
     }
 
@@ -95,7 +93,7 @@ impl Executor {
     ) -> Result<FinishedRequest<T>, Error> {
         let queued = Instant::now();
         let inner = &self.inner;
-        let cancel: CancellationToken = inner.closed.child_token();
+        let cancel = inner.closed.child_token();
         let lowered = inner.max_limits.subscribe();
         let settings = inner.settings.read().clone();
         let limits = script.limits.unwrap_or(settings.limits);

@@ -33,13 +33,10 @@ use crate::storage::state::{StateScope, StateStore};
 #[cfg(feature = "audit")]
 use crate::telemetry::audit::{AuditStatus, AuditTrail};
 use crate::telemetry::requests::RequestTracer;
-use crate::text::preview;
+use crate::text::{MAX_SHOWN_NAME, preview};
 use crate::tools::approval::Approver;
 use crate::tools::in_force::ToolSet;
 use crate::tools::{Elicitor, SavedScript};
-
-/// Maximum characters of a name that an error shows.
-const MAX_SHOWN_NAME: usize = 60;
 
 /// How long [`Executor::close`] waits for each of its last changes of files: a file system can hang. A change waits two
 /// seconds for the lock of another process.

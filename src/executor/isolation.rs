@@ -19,13 +19,13 @@ use crate::run::isolation::{NatsWorkers, RemoteWorkers, WorkerProcesses};
 /// [`Error::InvalidOptions`] if there is none, or the machine lacks what is required.
 pub(super) fn worker_program(
     workers: &WorkerProcesses,
-    has: &SandboxFeatures,
+    kernel: &SandboxFeatures,
 ) -> Result<WorkerProgram, Error> {
     let invalid = |problem: String| Err(Error::InvalidOptions { option: OptionName::Isolation, problem });
     if workers.runs_per_worker == 0 {
         return invalid("a worker must serve at least one run: `runs_per_worker` is 0".to_owned());
     }
-    let missing: Vec<&str> = [("Landlock", has.landlock_abi.is_some()), ("seccomp", has.seccomp)]
+    let missing: Vec<&str> = [("Landlock", kernel.landlock_abi.is_some()), ("seccomp", kernel.seccomp)]
         .into_iter()
         .filter_map(|(name, is_there)| (!is_there).then_some(name))
         .collect();
@@ -131,6 +131,8 @@ pub(super) fn remote_worker_program(_workers: &RemoteWorkers) -> Result<WorkerPr
 
 #[cfg(all(feature = "process", target_os = "linux"))]
 mod worker {
+    use std::io;
+    use std::os::fd::OwnedFd;
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use crate::engine::{engines, process};
@@ -166,29 +168,31 @@ mod worker {
     /// ```
     pub fn worker_process() {
         IS_WORKER_PROGRAM.store(true, Ordering::Relaxed);
-        let first = std::env::args_os().nth(1);
+        let Some(first) = std::env::args_os().nth(1) else { return };
+        // What stands for a worker elsewhere is not confined, because it communicates with another machine.
         #[cfg(feature = "mcp")]
-        if first.as_ref().is_some_and(|argument| argument == remote_worker::ARGUMENT) {
-            // This process is not confined, because it communicates with another machine.
-            let Ok((socket, _closed)) = process::own_socket() else { process::end_process() };
-            let arguments = std::env::args_os().skip(2).filter_map(|argument| argument.into_string().ok());
-            remote_worker::run(socket, arguments);
+        if first == remote_worker::ARGUMENT {
+            remote_worker::run(socket().0, arguments());
         }
         #[cfg(feature = "nats")]
-        if first.as_ref().is_some_and(|argument| argument == nats_worker::ARGUMENT) {
-            // This process is not confined either.
-            let Ok((socket, _closed)) = process::own_socket() else { process::end_process() };
-            let arguments = std::env::args_os().skip(2).filter_map(|argument| argument.into_string().ok());
-            nats_worker::run(socket, arguments);
+        if first == nats_worker::ARGUMENT {
+            nats_worker::run(socket().0, arguments());
         }
-        if first.is_none_or(|argument| argument != ARGUMENT) {
-            return;
+        if first == ARGUMENT {
+            engines::work(socket());
         }
-        match process::own_socket() {
-            Ok(socket) => engines::work(socket),
-            // There is no socket if a user has started it by hand.
-            Err(_) => process::end_process(),
-        }
+    }
+
+    /// The connection to the executor, and whether everything else that was inherited is closed. Ends the process if
+    /// there is none: a user has started it by hand.
+    fn socket() -> (OwnedFd, io::Result<()>) {
+        process::own_socket().unwrap_or_else(|_none| process::end_process())
+    }
+
+    /// What follows the argument that says what this process is.
+    #[cfg(any(feature = "mcp", feature = "nats"))]
+    fn arguments() -> impl Iterator<Item = String> {
+        std::env::args_os().skip(2).filter_map(|argument| argument.into_string().ok())
     }
 }
 

@@ -33,11 +33,7 @@ impl CountedRun {
         Self { language, began: Instant::now(), outcome, queue_time: None }
     }
 
-    pub(super) fn record(&mut self, result: &Result<ExecuteResult, Error>) {
-        self.record_result(&result.as_ref());
-    }
-
-    pub(super) fn record_result(&mut self, result: &Result<&ExecuteResult, &Error>) {
+    pub(super) fn record(&mut self, result: Result<&ExecuteResult, &Error>) {
         if let Ok(result) = result {
             self.queue_time = Some(result.usage.queue_time);
         }

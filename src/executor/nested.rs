@@ -54,7 +54,7 @@ async fn run(
             perform(&parts, script, limits, Purpose::Run, caller, observation).await
         }
     };
-    counted.record(&result);
+    counted.record(result.as_ref());
     observed.finish(result.as_ref().map_err(code_without_result));
     result
 }

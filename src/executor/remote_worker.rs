@@ -6,7 +6,6 @@
 //! worker by killing it, also when the network hangs.
 
 use std::io::{self, Read as _};
-use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -16,12 +15,14 @@ use http::{HeaderValue, StatusCode};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
-use url::{Host, Url};
+use url::Url;
 
+use super::worker_upgrade::{AHEAD, DEPTH, PROTOCOL};
 use crate::engine::process::lost::LostWorker;
 use crate::engine::process::refusal::failed;
 use crate::engine::process::{adopt, depth_of_run, end_process_with};
 use crate::error::{Error, OptionName};
+use crate::mcp::address::is_private;
 use crate::mcp::web::upgrading_client;
 use crate::net::response::cause;
 use crate::net::tls::check_clock;
@@ -30,15 +31,6 @@ use crate::text::secrets::masked_address;
 
 /// The argument with which a program is started as such a process. The address follows, then the token's file.
 pub(super) const ARGUMENT: &str = "cx-remote-worker";
-
-/// The protocol to which the connection is upgraded.
-const PROTOCOL: HeaderValue = HeaderValue::from_static("cx-worker");
-
-/// The header with the number of runs that the worker's run is nested in.
-const DEPTH: &str = "cx-worker-depth";
-
-/// The header of a request for a worker whose run is not there yet. Its run gets a permit when it has come.
-const AHEAD: &str = "cx-worker-ahead";
 
 /// Path of the lent workers, below the address.
 const PATH: &str = "v1/workers";
@@ -80,13 +72,7 @@ pub(super) fn parse_url(text: &str, has_token: bool) -> Result<Url, Error> {
             masked_address(text)
         )));
     };
-    let is_local = match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => IpAddr::V6(address).to_canonical().is_loopback(),
-        None => false,
-    };
-    if has_token && url.scheme() == "http" && !is_local {
+    if has_token && !is_private(&url) {
         let problem = "the token would be sent to another machine without TLS: use an address with `https`";
         return Err(invalid(problem.to_owned()));
     }
@@ -173,6 +159,7 @@ async fn read_depth(executor: &mut UnixStream, first: &mut Vec<u8>) -> io::Resul
 enum NotLent {
     /// All are lent.
     Busy(String),
+    /// Any other reason, for which asking again does not help.
     Failed(String),
 }
 

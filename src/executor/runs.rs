@@ -119,7 +119,7 @@ impl Executor {
             Some(refusal) => Ok(refused(refusal)),
             None => self.perform(run, Purpose::Run, observed.observation().clone(), tape, cancel).await,
         };
-        counted.record(&result);
+        counted.record(result.as_ref());
         observed.finish(result.as_ref().map_err(code_without_result));
         result
     }

@@ -235,10 +235,10 @@ impl Settings {
 ///
 /// # Errors
 ///
-/// [`Error::InvalidOptions`] if there is nowhere to keep what was accepted.
+/// [`Error::InvalidOptions`] if there is nowhere to store the pinned definitions.
 pub(super) fn check_strict(is_strict: bool, has_state_directory: bool) -> Result<(), Error> {
     if is_strict && !has_state_directory {
-        let problem = "needs `state_directory`, where the accepted definitions are stored".to_owned();
+        let problem = "needs `state_directory`, where the pinned definitions are stored".to_owned();
         return Err(Error::InvalidOptions { option: OptionName::Strict, problem });
     }
     Ok(())

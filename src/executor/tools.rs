@@ -36,11 +36,10 @@ impl Executor {
     }
 
     /// Requests the tool lists of the servers of which none is known, or a [partial one](KnownServer::is_partial), as
-    /// [`refresh_tools`] does.
+    /// [`refresh_tools`](Self::refresh_tools) does.
+    ///
     /// Returns the names and results of those that were asked, or an error for each server if none could be. Dropping
     /// the future ends the wait only.
-    ///
-    /// [`refresh_tools`]: Self::refresh_tools
     pub async fn fetch_missing_tools(&self) -> Vec<(String, Result<(), ToolError>)> {
         let catalog = Arc::clone(&self.servers().tools.catalog);
         let asking = Arc::clone(&catalog);
@@ -188,7 +187,7 @@ impl Executor {
     /// [`Error::Files`] if they cannot be read.
     pub fn tool_changes(&self) -> Result<Vec<ToolChange>, Error> {
         let changes = self.servers().tools.catalog.changes();
-        changes.map_err(|source| Error::Files { what: "accepted tool definitions", source })
+        changes.map_err(|source| Error::Files { what: "pinned tool definitions", source })
     }
 
     /// The skills of servers that differ from the pinned ones, by server and address, as they were read last.
@@ -220,7 +219,7 @@ impl Executor {
         if let Ok(count) = accepted {
             self.inner.observers.definitions(&DefinitionEvent::Accepted { server, tool, count });
         }
-        accepted.map_err(|source| Error::Files { what: "accepted tool definitions", source })
+        accepted.map_err(|source| Error::Files { what: "pinned tool definitions", source })
     }
 }
 

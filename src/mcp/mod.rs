@@ -9,7 +9,7 @@
 mod pool;
 
 mod activity;
-mod address;
+pub(crate) mod address;
 mod answers;
 mod backoff;
 mod breaker;

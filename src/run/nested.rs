@@ -19,7 +19,7 @@ use crate::run::context::{ExecutionContext, Purpose};
 use crate::run::errors::over;
 use crate::run::limits::Limits;
 use crate::run::result::{ErrorCode, ExecuteResult, Outcome, Output, ScriptError};
-use crate::run::script::{Language, Script};
+use crate::run::script::Script;
 use crate::text::{preview, visible_preview};
 use crate::tools::{ScriptCaller, StoredScript, ToolError, ToolErrorCode, TraceContext};
 
@@ -152,11 +152,8 @@ impl ExecutionContext {
     }
 
     fn nested_script(self: &Arc<Self>, name: &str, stored: StoredScript, limits: Limits) -> Script {
-        let script = match stored.language {
-            Language::TypeScript => Script::typescript(stored.source),
-            Language::Python => Script::python(stored.source),
-        };
         let file_name = format!("scripts/{name}.{}", stored.language.extension());
+        let script = Script::new(stored.language, stored.source);
         let mut script = script.named(file_name).input(stored.input).limits(limits);
         let own = &self.script;
         script.is_dry_run = own.is_dry_run;

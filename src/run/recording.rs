@@ -217,10 +217,7 @@ impl Recording {
     /// The script as it was run, without tools and listeners.
     pub(crate) fn script(&self) -> Script {
         let header = &self.header;
-        let script = match header.language {
-            Language::TypeScript => Script::typescript(header.source.as_str()),
-            Language::Python => Script::python(header.source.as_str()),
-        };
+        let script = Script::new(header.language, header.source.as_str());
         let mut script =
             script.named(header.name.as_str()).limits(header.limits).time_zone(header.time_zone.as_str());
         if header.is_dry_run {

@@ -125,22 +125,23 @@ impl Script {
     /// A script from TypeScript or JavaScript source, in any of the forms that docs/scripts.md
     /// lists.
     pub fn typescript(source: impl Into<String>) -> Self {
-        Self::new(Language::TypeScript, source.into())
+        Self::new(Language::TypeScript, source)
     }
 
     /// A script from Python source, in any of the forms that docs/python.md lists.
     pub fn python(source: impl Into<String>) -> Self {
-        Self::new(Language::Python, source.into())
+        Self::new(Language::Python, source)
     }
 
-    fn new(language: Language, source: String) -> Self {
+    /// A script in `language`, as [`typescript`](Self::typescript) and [`python`](Self::python) make it.
+    pub fn new(language: Language, source: impl Into<String>) -> Self {
         let name = match language {
             Language::TypeScript => "script.ts",
             Language::Python => "script.py",
         };
         Self {
             language,
-            source,
+            source: source.into(),
             name: name.to_owned(),
             input: None,
             limits: None,

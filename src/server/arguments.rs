@@ -114,10 +114,7 @@ impl RunArguments {
 
     /// The script, without its limits.
     pub(crate) fn into_script(self, language: Language) -> Script {
-        let mut script = match language {
-            Language::TypeScript => Script::typescript(self.code),
-            Language::Python => Script::python(self.code),
-        };
+        let mut script = Script::new(language, self.code);
         if let Some(input) = self.input {
             script = script.input(input);
         }

@@ -5,6 +5,7 @@ use rmcp::model::{ErrorData, GetPromptResult, Prompt, PromptMessage, Role};
 
 use super::shown::Shown;
 pub(crate) use crate::run::guide::GUIDE;
+use crate::text::{MAX_SHOWN_NAME, preview};
 
 /// The server's `instructions`, with the index of tools and what to do about files that are not
 /// trusted. They are short, because clients add them to the model's context without being asked.
@@ -40,7 +41,8 @@ pub(crate) fn prompts() -> Vec<Prompt> {
 /// If there is no prompt of this name.
 pub(crate) fn prompt(name: &str) -> Result<GetPromptResult, ErrorData> {
     if name != PROMPT {
-        return Err(ErrorData::invalid_params(format!("no prompt `{name}`: there is `{PROMPT}`"), None));
+        let shown = preview(name, MAX_SHOWN_NAME);
+        return Err(ErrorData::invalid_params(format!("no prompt `{shown}`: there is `{PROMPT}`"), None));
     }
     Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, GUIDE)]))
 }

@@ -13,8 +13,7 @@ use crate::json::set_present;
 #[cfg(feature = "mcp")]
 use crate::mcp::{ServerState, ServerStats};
 use crate::run::result_json::milliseconds;
-use crate::text::preview;
-use crate::text::rfc3339;
+use crate::text::{preview, rfc3339};
 
 /// Maximum characters of an error's text.
 const MAX_ERROR_CHARACTERS: usize = 200;

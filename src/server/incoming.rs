@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::OwnedSemaphorePermit;
 
+use crate::conventions::TOOLS_CALL;
 use crate::json::{self, Json, TreeError};
 
 /// Maximum bytes of a message without its `input`. By default a source may have 1 MB, which escapes
@@ -36,6 +37,14 @@ const MAX_META_BYTES: usize = 64 << 10;
 /// send about one kilobyte, or some more with an icon.
 const MAX_HANDSHAKE_BYTES: usize = 64 << 10;
 const MAX_HANDSHAKE_TREE_BYTES: usize = 256 << 10;
+
+/// Maximum bytes of a method that is compared: `"tools/call"` and `"initialize"` fit even if all their letters are
+/// escaped.
+const MAX_METHOD_BYTES: usize = 64;
+
+/// Maximum number of duplicates of the key `input`. More cannot be a mistake; they stay in the
+/// message.
+const MAX_INPUTS: usize = 16;
 
 /// The parameter whose value is detached.
 const INPUT: &str = "input";
@@ -269,7 +278,7 @@ fn arguments_of_call(text: &str) -> Option<&str> {
         arguments: Option<&'a RawValue>,
     }
     let message: Message<'_> = serde_json::from_str(text).ok()?;
-    if !message.method.is_some_and(|method| is_method(method, "tools/call")) {
+    if !message.method.is_some_and(|method| is_method(method, TOOLS_CALL)) {
         return None;
     }
     let parameters: Parameters<'_> = serde_json::from_str(message.params?.get()).ok()?;
@@ -291,14 +300,6 @@ fn inputs_in(arguments: &str) -> Option<Vec<&RawValue>> {
     .ok()?;
     (1..=MAX_INPUTS).contains(&count).then_some(inputs)
 }
-
-/// Maximum bytes of a method that is compared: `"tools/call"` and `"initialize"` fit even if all their letters are
-/// escaped.
-const MAX_METHOD_BYTES: usize = 64;
-
-/// Maximum number of duplicates of the key `input`. More cannot be a mistake; they stay in the
-/// message.
-const MAX_INPUTS: usize = 16;
 
 #[cfg(test)]
 mod tests;

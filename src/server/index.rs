@@ -66,8 +66,8 @@ fn sentence(servers: &[IndexedServer], with_parameters: bool) -> String {
             .iter()
             .filter(|tool| is_plain(&tool.name))
             .map(|tool| {
-                let is_plain = |name: &String| name == "…" || is_plain(name.trim_end_matches('?'));
-                if with_parameters && tool.parameters.iter().all(is_plain) {
+                let is_shown = |name: &String| name == "…" || is_plain(name.trim_end_matches('?'));
+                if with_parameters && tool.parameters.iter().all(is_shown) {
                     format!("{}({})", tool.name, tool.parameters.join(", "))
                 } else {
                     tool.name.clone()
@@ -82,9 +82,10 @@ fn sentence(servers: &[IndexedServer], with_parameters: bool) -> String {
     format!(" Tools by server: {}.", servers.collect::<Vec<_>>().join("; "))
 }
 
+/// Whether a name cannot be prose.
 fn is_plain(name: &str) -> bool {
-    let is_plain = |character: char| character.is_ascii_alphanumeric() || "_-.".contains(character);
-    !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_plain)
+    let is_allowed = |character: char| character.is_ascii_alphanumeric() || "_-.".contains(character);
+    !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_allowed)
 }
 
 fn estimate(text: &str) -> usize {

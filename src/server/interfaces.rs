@@ -23,9 +23,6 @@ use crate::run::script::Script;
 use crate::run::tool_call;
 use crate::tools::{INTERFACE_TYPE, ServerRequest, ToolError, ToolErrorCode};
 
-/// The scheme of the addresses.
-pub(crate) const SCHEME: &str = "ui://";
-
 /// How long listing waits for a server. For a slower server only the addresses of its interfaces are listed.
 const MAX_LIST_TIME: Duration = Duration::from_secs(5);
 

@@ -134,18 +134,15 @@ impl RunNotifications {
         let logger = script.name.clone();
         let (queue, waiting) = event_queue();
         let dropped = Arc::new(AtomicU64::new(0));
-        let reports = queue.clone();
-        let report = move |progress: &Progress| reports.push_report(progress.clone());
-        match of {
-            _ if wanted.progress.is_none() => {}
-            ProgressOf::Script => script = script.on_report(report),
-            ProgressOf::Tool => script = script.on_progress(move |call| report(&call.progress)),
-        }
-        if wanted.progress.is_some() && of == ProgressOf::Script {
-            let queue = queue.clone();
-            script = script.on_call(move |call| {
-                let _full = queue.push(RunNotification::CallEnded(call_text(call)));
-            });
+        if wanted.progress.is_some() {
+            let (reports, calls) = (queue.clone(), queue.clone());
+            let report = move |progress: &Progress| reports.push_report(progress.clone());
+            script = match of {
+                ProgressOf::Tool => script.on_progress(move |call| report(&call.progress)),
+                ProgressOf::Script => script.on_report(report).on_call(move |call| {
+                    let _full = calls.push(RunNotification::CallEnded(call_text(call)));
+                }),
+            };
         }
         if let Some(min) = wanted.log {
             let dropped = Arc::clone(&dropped);

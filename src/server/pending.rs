@@ -16,26 +16,10 @@ use super::run_in_flight::RunInFlight;
 use crate::text::ids::{random_bytes, random_id};
 
 /// The key of a prompt for the user in a result that requires input, and of the answer in the repeated request.
-pub(crate) const KEY: &str = "approval";
+pub(crate) const USER_KEY: &str = "approval";
 
 /// The prefix of the key of a question for the client's model, before its number.
 pub(crate) const MODEL_KEY: &str = "sampling";
-
-/// The prompts of one result, by their keys.
-pub(crate) type KeyedPrompts = Vec<(String, Prompt)>;
-
-/// Assigns a key to each prompt. At most one prompt is for the user.
-pub(crate) fn with_keys(prompts: Vec<Prompt>) -> KeyedPrompts {
-    let mut asked = 0;
-    let mut shown = 0;
-    let key = |prompt: Prompt| {
-        let (name, count) = if prompt.is_for_model() { (MODEL_KEY, &mut asked) } else { (KEY, &mut shown) };
-        *count += 1;
-        let key = if name == KEY && *count == 1 { KEY.to_owned() } else { format!("{name}-{count}") };
-        (key, prompt)
-    };
-    prompts.into_iter().map(key).collect()
-}
 
 /// Maximum number of suspended runs of one client. A run beyond this number cannot prompt. The executor bounds the
 /// suspended runs of all clients together, because each is one of its runs.
@@ -43,6 +27,22 @@ const MAX_SUSPENDED: usize = 64;
 
 /// A suspended run is dropped this long after its approval timeout. Between the two it continues without the approval.
 const KEPT: Duration = Duration::from_secs(10);
+
+/// The prompts of one result, by their keys.
+pub(crate) type KeyedPrompts = Vec<(String, Prompt)>;
+
+/// Assigns a key to each prompt. At most one prompt is for the user.
+pub(crate) fn with_keys(prompts: Vec<Prompt>) -> KeyedPrompts {
+    let mut asked = 0;
+    let key = |prompt: Prompt| {
+        if !prompt.is_for_model() {
+            return (USER_KEY.to_owned(), prompt);
+        }
+        asked += 1;
+        (format!("{MODEL_KEY}-{asked}"), prompt)
+    };
+    prompts.into_iter().map(key).collect()
+}
 
 /// Suspended runs, by a random name that cannot be guessed.
 pub(crate) struct PendingRuns {

@@ -195,9 +195,10 @@ async fn ask_model(
         Ok(ClientResult::CreateMessageResult(answer)) => Ok(*answer),
         Err(Unanswered::Failed(ServiceError::McpError(_))) => Err(refused()),
         Err(Unanswered::Gone) => Err(ModelError::new(ModelErrorKind::Unavailable, "the client is gone")),
-        Ok(_) | Err(Unanswered::Failed(_)) => {
-            Err(ModelError::new(ModelErrorKind::Failed, "the client's answer is not one"))
-        }
+        Ok(_) | Err(Unanswered::Failed(_)) => Err(ModelError::new(
+            ModelErrorKind::Failed,
+            "the client's answer is not that of `sampling/createMessage`",
+        )),
     }
 }
 

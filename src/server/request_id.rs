@@ -1,4 +1,4 @@
-//! What a client calls its requests.
+//! The ids of requests, as their clients wrote them.
 
 use rmcp::model::RequestId;
 use serde_json::Value;

@@ -115,8 +115,8 @@ impl Drop for ObservedRequest {
 
 /// A client's session in the metrics. It is recorded when this is dropped.
 pub(crate) struct CountedSession {
-    pub(crate) transport: &'static str,
-    pub(crate) began: Instant,
+    transport: &'static str,
+    began: Instant,
 }
 
 impl CountedSession {

@@ -23,12 +23,9 @@ use super::{
     updates, wait,
 };
 use crate::run::script::Language;
-use crate::text::preview;
+use crate::text::{MAX_SHOWN_NAME, preview};
 use crate::tools::names::{SuggestionBudget, suggestion};
-use crate::tools::{INTERFACES, TraceContext};
-
-/// Maximum characters of a name that an error message shows.
-const MAX_NAME: usize = 60;
+use crate::tools::{INTERFACE_SCHEME, INTERFACES, TraceContext};
 
 /// How long a client may cache the list of tools, in milliseconds. The list names servers, which the configuration may
 /// change. Clients of the stateless revision are notified of changes only if they subscribe.
@@ -220,7 +217,7 @@ impl ServerHandler for McpSession {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        if request.uri.starts_with(interfaces::SCHEME) {
+        if request.uri.starts_with(INTERFACE_SCHEME) {
             return interfaces::read(self, &request.uri, &context).await.map(Into::into);
         }
         if request.uri.starts_with(skills::PREFIX) {
@@ -326,7 +323,7 @@ impl McpSession {
                 let Some(name) = arguments.keys().next() else {
                     return Ok(answer::data(format, health::report(&self.shared)).into());
                 };
-                let problem = format!("`health` takes no parameters: `{}`", preview(name, MAX_NAME));
+                let problem = format!("`health` takes no parameters: `{}`", preview(name, MAX_SHOWN_NAME));
                 let refusal = answer::refusal(format, answer::INVALID_ARGUMENTS, &problem, None);
                 // The output schema of the report has no fields for an error.
                 let mut result = CallToolResult::from(refusal);
@@ -349,7 +346,8 @@ impl McpSession {
                         list.names(),
                         &SuggestionBudget::of_message(),
                     );
-                    return Err(ErrorData::invalid_params(format!("no tool `{other}`{suggestion}"), None));
+                    let shown = preview(other, MAX_SHOWN_NAME);
+                    return Err(ErrorData::invalid_params(format!("no tool `{shown}`{suggestion}"), None));
                 };
                 let called = Called::Tool { server: Arc::clone(&tool.server), tool: Arc::clone(&tool.tool) };
                 call::run(self, called, request, context, trace).await

@@ -16,8 +16,8 @@ const RUNS: &str = "cx://runs/";
 /// The `calls` part of a run without calls.
 const NO_CALLS: &str = "[]";
 
-const MARKDOWN: &str = "text/markdown";
-const PLAIN: &str = "text/plain";
+pub(crate) const MARKDOWN: &str = "text/markdown";
+pub(crate) const PLAIN: &str = "text/plain";
 const JSON: &str = "application/json";
 
 /// A part of a run record.
@@ -178,7 +178,7 @@ fn read(uri: &str, record: Option<&RunRecord>) -> Result<ReadResourceResult, Err
         return missing("the parts of a run are `output`, `value` and `calls`");
     };
     let Some(run) = record else {
-        return missing("the record of this run is not kept, or no longer");
+        return missing("no record of this run is kept");
     };
     match part.content(run) {
         Some(text) => contents(text, part.mime_type()),

@@ -44,7 +44,7 @@ const MAX_WAIT: Duration = Duration::from_millis(200);
 
 impl RunInFlight {
     /// Collects the first question and those that are asked at the same time, so that the client gets all of them in
-    /// one result. A prompt for the user is sent alone.
+    /// one result. It has at most one prompt for the user, which is the last.
     pub(crate) async fn with_all_open(&mut self, first: Prompt) -> Vec<Prompt> {
         let mut prompts = vec![first];
         let until = Instant::now() + MAX_WAIT;

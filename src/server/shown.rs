@@ -11,7 +11,9 @@ use super::{direct, tools};
 use crate::executor::Executor;
 use crate::text::{one_line, preview};
 use crate::tools::catalog::ResolvedTool;
-use crate::tools::{INTERFACE_TYPE, INTERFACES, SCRIPTS_SERVER, ToolMode};
+use crate::tools::{
+    INTERFACE_SCHEME, INTERFACE_TYPE, INTERFACES, SCRIPTS_SERVER, ToolMode, interface_address,
+};
 
 /// `"mode": "auto"` shows all tools if their definitions have at most this many tokens. Above it, finding tools by
 /// scripts costs less, even if an agent searches in every turn. It is 11.2 tools of 101 tokens, the break-even and the
@@ -123,7 +125,7 @@ impl ShownTools {
             .filter(|tool| &*tool.server != SCRIPTS_SERVER || rules.names(&tool.server, &tool.tool))
             .map(|tool| (*tool, false));
         let (all, shows_all) = match rules.mode() {
-            ToolMode::Script => (Made::default(), false),
+            ToolMode::Script => (FittingTools::default(), false),
             ToolMode::Direct => (direct_tools(configured, MAX_BYTES), true),
             ToolMode::Auto => {
                 let was_shown = before.is_some_and(|before| matches!(before.shown, Shown::All(_)));
@@ -133,7 +135,7 @@ impl ShownTools {
                 (all, shows_all)
             }
         };
-        let Made { tools: direct, problems, .. } = if shows_all {
+        let FittingTools { tools: direct, problems, .. } = if shows_all {
             all
         } else {
             let chosen = known.iter().filter_map(|tool| {
@@ -216,8 +218,8 @@ impl ShownTools {
         }
         self.direct.retain_mut(|tool| {
             let Some(meta) = &mut tool.shown.meta else { return true };
-            let Ok(Value::Object(mut fields)) = serde_json::to_value(&*meta) else { return true };
-            let Some(address) = address_of(&fields) else { return true };
+            let Ok(mut fields) = serde_json::to_value(&*meta) else { return true };
+            let Some(address) = interface_address(&fields).map(str::to_owned) else { return true };
             let is_shared = servers.get(&*address).is_some_and(|servers| servers.len() > 1);
             let shown = if is_shared { own_address(&tool.server, &address) } else { address.clone() };
             if is_shared && servers.contains_key(&*shown) {
@@ -226,7 +228,7 @@ impl ShownTools {
             }
             if is_shared {
                 set_address(&mut fields, &shown);
-                if let Ok(changed) = serde_json::from_value(Value::Object(fields)) {
+                if let Ok(changed) = serde_json::from_value(fields) {
                     *meta = changed;
                 }
             }
@@ -237,14 +239,7 @@ impl ShownTools {
     }
 }
 
-/// The address of the user interface in a tool's `_meta`.
-fn address_of(meta: &serde_json::Map<String, Value>) -> Option<String> {
-    let named = meta.get("ui").and_then(|ui| ui.get("resourceUri"));
-    let address = named.or_else(|| meta.get("ui/resourceUri"))?.as_str()?;
-    address.starts_with("ui://").then(|| address.to_owned())
-}
-
-fn set_address(meta: &mut serde_json::Map<String, Value>, address: &str) {
+fn set_address(meta: &mut Value, address: &str) {
     if let Some(named) = meta.get_mut("ui").and_then(|ui| ui.get_mut("resourceUri")) {
         *named = address.into();
     }
@@ -255,20 +250,20 @@ fn set_address(meta: &mut serde_json::Map<String, Value>, address: &str) {
 
 /// An address that only an interface of this server has.
 fn own_address(server: &str, address: &str) -> String {
-    let rest = address.strip_prefix("ui://").unwrap_or(address);
-    format!("ui://{}/{rest}", direct::name(server, "ui"))
+    let rest = address.strip_prefix(INTERFACE_SCHEME).unwrap_or(address);
+    format!("{INTERFACE_SCHEME}{}/{rest}", direct::name(server, "ui"))
 }
 
 /// Makes tools from definitions, as many as fit into `max_bytes` and the other bounds. Each comes with whether it is
 /// shown only because of its interface.
-fn direct_tools<'a>(tools: impl Iterator<Item = (&'a ResolvedTool, bool)>, max_bytes: usize) -> Made {
-    let mut made = Made::default();
+fn direct_tools<'a>(tools: impl Iterator<Item = (&'a ResolvedTool, bool)>, max_bytes: usize) -> FittingTools {
+    let mut fitting = FittingTools::default();
     let mut names = std::collections::HashSet::new();
     let (mut bytes, mut read) = (0, 0);
     for (tool, only_interface) in tools {
         // Definitions that do not fit are not parsed.
-        if made.tools.len() == MAX_TOOLS || bytes > max_bytes || read > MAX_READ_BYTES {
-            made.left_out += 1;
+        if fitting.tools.len() == MAX_TOOLS || bytes > max_bytes || read > MAX_READ_BYTES {
+            fitting.left_out += 1;
             continue;
         }
         read += tool.definition().input_schema.text().len();
@@ -280,32 +275,32 @@ fn direct_tools<'a>(tools: impl Iterator<Item = (&'a ResolvedTool, bool)>, max_b
                 bytes += bytes_of(&shown);
                 if bytes <= max_bytes {
                     let (server, tool) = (Arc::clone(&tool.server), Arc::clone(&tool.tool));
-                    made.tools.push(DirectTool { server, tool, shown, only_interface });
+                    fitting.tools.push(DirectTool { server, tool, shown, only_interface });
                 } else {
-                    made.left_out += 1;
+                    fitting.left_out += 1;
                 }
                 continue;
             }
             Err(problem) => problem,
         };
-        made.note(format!("{}.{}: {problem}", tool.server, tool.tool));
+        fitting.note(format!("{}.{}: {problem}", tool.server, tool.tool));
     }
-    if made.left_out > 0 && max_bytes == MAX_BYTES {
-        made.note(format!("{} tools: there are too many", made.left_out));
+    if fitting.left_out > 0 && max_bytes == MAX_BYTES {
+        fitting.note(format!("{} tools: there are too many", fitting.left_out));
     }
-    made
+    fitting
 }
 
-/// Definitions for clients, and the number of those left out.
+/// Definitions for clients, as many as fit.
 #[derive(Default)]
-struct Made {
+struct FittingTools {
     tools: Vec<DirectTool>,
     /// The number of tools that did not fit.
     left_out: usize,
     problems: Vec<String>,
 }
 
-impl Made {
+impl FittingTools {
     fn note(&mut self, problem: String) {
         tracing::warn!(problem, "not shown directly");
         if self.problems.len() < MAX_PROBLEMS {

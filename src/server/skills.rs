@@ -11,6 +11,7 @@ use rmcp::model::{
 use serde_json::{Value, json};
 
 use super::guide;
+use super::resources::{MARKDOWN, PLAIN};
 use super::tools::{EXECUTE_PYTHON, EXECUTE_TYPESCRIPT};
 use crate::executor::Executor;
 use crate::tools::{Language, SavedScript};
@@ -32,9 +33,6 @@ const NO_DESCRIPTION: &str = "A saved script";
 
 /// How long a client may cache a list, in milliseconds. The user may save a script at any time.
 const FRESH_MS: u64 = 10 * 1000;
-
-const MARKDOWN: &str = "text/markdown";
-const PLAIN: &str = "text/plain";
 
 /// A skill: its files, the first of which is `SKILL.md`.
 struct SkillFiles {

@@ -29,7 +29,7 @@ pub(crate) struct Subscription {
 }
 
 /// Names a subscription that was added, without keeping it or those of its session.
-pub(crate) struct Added {
+pub(crate) struct SubscriptionHandle {
     state: Weak<Mutex<OpenSubscriptions>>,
     uri: String,
     number: u64,
@@ -41,14 +41,14 @@ impl Subscriptions {
     }
 
     /// Adds a subscription. It replaces one that was made meanwhile.
-    pub(crate) fn insert(&self, uri: String, subscription: Subscription) -> Added {
+    pub(crate) fn insert(&self, uri: String, subscription: Subscription) -> SubscriptionHandle {
         let mut state = self.state.lock();
         state.latest += 1;
         let number = state.latest;
         let replaced = state.by_uri.insert(uri.clone(), (number, subscription));
         drop(state);
         drop(replaced);
-        Added { state: Arc::downgrade(&self.state), uri, number }
+        SubscriptionHandle { state: Arc::downgrade(&self.state), uri, number }
     }
 
     /// Ends a subscription, if there is one.
@@ -57,7 +57,7 @@ impl Subscriptions {
     }
 }
 
-impl Added {
+impl SubscriptionHandle {
     /// Ends the subscription, unless it has ended already.
     pub(crate) fn remove(self) {
         let Some(state) = self.state.upgrade() else { return };

@@ -13,7 +13,7 @@ use rmcp::task_manager::{TaskContext, TaskExit, TaskManager, TaskOptions};
 use serde_json::Value;
 
 use super::client_slots::{ClientSlot, ClientSlots};
-use super::pending::{KEY, MODEL_KEY};
+use super::pending::{MODEL_KEY, USER_KEY};
 use super::prompt::Prompt;
 use super::run_in_flight::RunInFlight;
 use crate::durations::milliseconds;
@@ -301,7 +301,7 @@ async fn end_of(
                 let open = run.with_all_open(first).await;
                 let asked = open.into_iter().map(|prompt| {
                     prompts += 1;
-                    let name = if prompt.is_for_model() { MODEL_KEY } else { KEY };
+                    let name = if prompt.is_for_model() { MODEL_KEY } else { USER_KEY };
                     ask(manager, task, format!("{name}-{prompts}"), prompt)
                 });
                 futures::future::try_join_all(asked).await?;

@@ -54,7 +54,7 @@ pub(crate) struct Offers {
 
 /// Returns the list of tools. Its order and its bytes are the same for every client.
 pub(crate) fn all(servers: &[String], max: &Limits, offers: Offers) -> Vec<Tool> {
-    let Offers { yields, .. } = offers;
+    let yields = offers.yields;
     let run = |name, title: &str, description: String, input: &Value| {
         tool(name, title, description, input, &output_schemas::run(yields))
             // There is no `destructive` annotation: clients assume that a tool without one may be

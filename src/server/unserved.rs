@@ -2,10 +2,7 @@
 
 use rmcp::model::{ErrorCode, ErrorData};
 
-use crate::text::preview;
-
-/// Maximum characters of the name of a method in an error.
-const MAX_NAME: usize = 60;
+use crate::text::{MAX_SHOWN_NAME, preview};
 
 /// What to use in place of a method that the revision of a request does not have, or that cx does not serve.
 const INSTEAD: &[(&str, &str)] = &[
@@ -50,7 +47,7 @@ fn problem(method: &str) -> String {
     match instead {
         Some((_, instead)) => format!("`{method}` is not served here: {instead}"),
         None => {
-            let method = preview(method, MAX_NAME);
+            let method = preview(method, MAX_SHOWN_NAME);
             format!("no method `{method}`; there are tools, prompts, resources, skills and tasks")
         }
     }

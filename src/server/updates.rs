@@ -27,7 +27,8 @@ use super::session::McpSession;
 use super::shared::{MAX_RESOURCES, Shared, SkillDigests};
 use super::subscriptions::Subscription;
 use super::yielded::RunProgress;
-use super::{interfaces, resources, skills};
+use super::{resources, skills};
+use crate::tools::INTERFACE_SCHEME;
 
 /// Maximum bytes of the URI of a resource that a client subscribes to. Those of cx are far shorter.
 const MAX_URI_BYTES: usize = 2_048;
@@ -69,7 +70,7 @@ impl Changes {
             );
             return Err(ErrorData::invalid_params(problem, None));
         }
-        if uri.starts_with(interfaces::SCHEME) {
+        if uri.starts_with(INTERFACE_SCHEME) {
             let updates = InterfaceUpdates::begin(session, uri, context, ended).await?;
             return Ok(Self::Interface(Box::new(updates)));
         }
@@ -193,7 +194,7 @@ pub(crate) fn accepted(shared: &Shared, requested: Option<&[String]>) -> Vec<Str
     }
     let has = |scheme: &str| requested.iter().any(|uri| uri.starts_with(scheme));
     let files = if has(skills::PREFIX) { skills::addresses(&shared.executor) } else { HashSet::new() };
-    let tools = has(interfaces::SCHEME).then(|| shared.tools());
+    let tools = has(INTERFACE_SCHEME).then(|| shared.tools());
     let is_known =
         |uri: &str| files.contains(uri) || tools.as_ref().is_some_and(|tools| tools.interface(uri).is_some());
     requested.iter().filter(|uri| uri.len() <= MAX_URI_BYTES && is_known(uri)).cloned().collect()

@@ -13,8 +13,8 @@ use super::arguments::parameters::MAX_TIMEOUT;
 use super::run_in_flight::RunInFlight;
 use super::session::McpSession;
 use super::shared::Shared;
-use crate::text;
 use crate::text::ids::short_random_id;
+use crate::text::{MAX_SHOWN_NAME, preview};
 use crate::tools::ToolErrorCode;
 
 /// Default time that a call waits: less than most clients wait for an answer.
@@ -105,7 +105,7 @@ fn read(arguments: &JsonObject) -> Result<(&str, Duration), String> {
                 })?;
             }
             (other, _) => {
-                let shown = text::start(other, 60);
+                let shown = preview(other, MAX_SHOWN_NAME);
                 return Err(format!("unknown parameter `{shown}`: `wait` takes `runId` and `timeoutMs`"));
             }
         }

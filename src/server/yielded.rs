@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::run_in_flight::RunInFlight;
 use crate::run::result::Output;
-use crate::text;
+use crate::text::{MAX_SHOWN_NAME, preview};
 
 /// Maximum number of yielded runs of one session. A run beyond it does not yield; its call is answered
 /// when it ends.
@@ -208,7 +208,7 @@ impl YieldedRuns {
     /// If there is no such run, or another call waits for it.
     pub(crate) fn claim(&self, id: &str) -> Result<AwaitedRun, NotAwaited> {
         let mut runs = self.runs.lock();
-        let shown = text::start(id, 40).to_owned();
+        let shown = preview(id, MAX_SHOWN_NAME);
         match runs.get_mut(id) {
             None => Err(NotAwaited::Unknown(shown)),
             Some(entry) => {

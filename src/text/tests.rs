@@ -21,6 +21,23 @@ fn hidden_characters_are_found_and_written_out() {
     }
 }
 
+/// Threat 840.
+#[test]
+fn v_840_a_word_of_a_command_is_one_word_of_a_shell() {
+    for (text, word) in [
+        (".mcp.json", ".mcp.json"),
+        ("docs.read_file", "docs.read_file"),
+        ("", "''"),
+        ("my files/.mcp.json", "'my files/.mcp.json'"),
+        ("s.x; touch y", "'s.x; touch y'"),
+        ("s.$(touch y)", "'s.$(touch y)'"),
+        ("s.'; touch y; '", r"'s.'\''; touch y; '\'''"),
+        ("s.x\ntouch y", r"'s.x\u{a}touch y'"),
+    ] {
+        assert_eq!(shell_word(text), word);
+    }
+}
+
 #[test]
 fn a_start_ends_between_characters() {
     for (text, max, characters, bytes) in [

@@ -20,7 +20,7 @@ pub fn rfc3339_seconds(time: SystemTime) -> String {
 
 /// The start of a day such as `2026-11-22`, in UTC. `None` if it is no day from 1970 on.
 #[cfg(feature = "audit")]
-pub(crate) fn start_of_day(day: &str) -> Option<SystemTime> {
+pub fn start_of_day(day: &str) -> Option<SystemTime> {
     humantime::parse_rfc3339(&format!("{day}T00:00:00Z")).ok()
 }
 

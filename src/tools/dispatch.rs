@@ -26,6 +26,9 @@ pub(crate) const INTERFACES: &str = "io.modelcontextprotocol/ui";
 /// The media type of such an interface, which a client has to support.
 pub(crate) const INTERFACE_TYPE: &str = "text/html;profile=mcp-app";
 
+/// The scheme of the addresses of such interfaces.
+pub(crate) const INTERFACE_SCHEME: &str = "ui://";
+
 /// A tool as its server describes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -65,11 +68,7 @@ impl ToolDefinition {
 
     /// The address of the tool's user interface (MCP Apps), if it has one.
     pub(crate) fn interface(&self) -> Option<&str> {
-        let meta = self.meta.as_ref()?;
-        let named = meta.get("ui").and_then(|ui| ui.get("resourceUri"));
-        // The key of the extension's first drafts, which servers still write.
-        let address = named.or_else(|| meta.get("ui/resourceUri"))?.as_str()?;
-        address.starts_with("ui://").then_some(address)
+        interface_address(self.meta.as_ref()?)
     }
 
     /// Whether the definition says anything about user interfaces: the tool has one, or is called
@@ -78,6 +77,14 @@ impl ToolDefinition {
         let belongs = |meta: &Value| meta.get("ui").is_some_and(Value::is_object);
         self.interface().is_some() || self.meta.as_ref().is_some_and(belongs)
     }
+}
+
+/// The address of a user interface in the `_meta` of its tool.
+pub(crate) fn interface_address(meta: &Value) -> Option<&str> {
+    let named = meta.get("ui").and_then(|ui| ui.get("resourceUri"));
+    // The key of the extension's first drafts, which servers still write.
+    let address = named.or_else(|| meta.get("ui/resourceUri"))?.as_str()?;
+    address.starts_with(INTERFACE_SCHEME).then_some(address)
 }
 
 /// The tools that a server lists.

@@ -42,7 +42,7 @@ pub(crate) mod usage;
 
 pub use approval::{Approval, ApprovalRequest, AskAnnotation, AskReason};
 pub use direct::{DirectTools, ToolMode};
-pub(crate) use dispatch::{INTERFACE_TYPE, INTERFACES, exact_json};
+pub(crate) use dispatch::{INTERFACE_SCHEME, INTERFACE_TYPE, INTERFACES, exact_json, interface_address};
 pub use dispatch::{
     Progress, ProgressListener, RemoteServer, RequestContext, SentRequest, ServerDetails, ToolDefinition,
     ToolDispatcher, ToolList, ToolRequest,

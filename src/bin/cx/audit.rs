@@ -77,7 +77,8 @@ fn missing(directory: &Path) -> String {
     format!("there is no audit trail in {shown}; `\"audit\": {{}}` in the configuration switches it on")
 }
 
-fn unreadable(directory: &Path) -> String {
+/// Why a trail cannot be shown; the system's error follows.
+pub(crate) fn unreadable(directory: &Path) -> String {
     format!("failed to read the audit trail in {}", shown_path(directory))
 }
 

@@ -36,10 +36,7 @@ pub(crate) fn run(mut arguments: CheckArguments) -> anyhow::Result<ExitStatus> {
     let builder: ExecutorBuilder = run::builder(config, language, None)?;
     let executor = builder.build()?;
     let mut rules = ArgumentRules::new(&arguments.script);
-    let script = match language {
-        Language::Python => Script::python(&*text),
-        _ => Script::typescript(&*text),
-    };
+    let script = Script::new(language, &*text);
     let mut script = script.named(&name).limits(limits).deny(std::mem::take(&mut arguments.script.deny));
     let allow = std::mem::take(&mut arguments.script.allow);
     if !allow.is_empty() {
@@ -94,10 +91,7 @@ pub(crate) fn syntax_errors(text: &str, language: Language) -> anyhow::Result<Ve
     let Ok(mut config) = setup::load(Vec::new()) else { return Ok(Vec::new()) };
     config.audit = None;
     let executor = run::builder(config, language, None)?.build()?;
-    let script = match language {
-        Language::Python => Script::python(text),
-        _ => Script::typescript(text),
-    };
+    let script = Script::new(language, text);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let checked = runtime.block_on(async {
         let checked = executor.check_offline(script).await;

@@ -5,6 +5,7 @@ use std::io::{self, BufRead as _, IsTerminal as _, Read as _};
 use anyhow::{Context as _, bail};
 use rustix::termios::{QueueSelector, tcflush};
 
+use crate::question::is_yes;
 use crate::writer::{self, Stream};
 
 /// Asks a yes-or-no question. Any answer but yes, and no answer, count as no.
@@ -22,5 +23,5 @@ pub(crate) fn confirm(question: &str, without: &str) -> anyhow::Result<bool> {
     let mut answer = String::new();
     // Users do not type more than a word.
     io::stdin().lock().take(100).read_line(&mut answer).context("failed to read the answer")?;
-    Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
+    Ok(is_yes(&answer))
 }

@@ -71,55 +71,51 @@ impl Console {
     /// Asks at the terminal for approval of one call. Any answer but a clear yes counts as no.
     /// Dropping the future withdraws the prompt.
     pub(crate) async fn ask(self: Arc<Self>, request: ApprovalRequest) -> Approval {
-        let Some(terminal) = foreground_terminal() else { return Approval::Unavailable };
-        // Created first, so that the output is resumed however this ends.
-        let mut prompt = OpenPrompt { console: &self, terminal: &terminal, is_shown: false };
-        self.writer.pause(MAX_OUTPUT_BEFORE).await;
-        prompt.is_shown = true;
         let asked = async {
-            write(&terminal, &render(&request)).await?;
-            // Input typed before the prompt was shown is not an answer to it.
-            tcflush(&terminal, QueueSelector::IFlush)?;
-            read_line(&terminal).await
+            let mut prompt = self.open(&render(&request)).await?;
+            let answer = read_line(&prompt.terminal).await?;
+            prompt.is_shown = false;
+            io::Result::Ok(approval(&answer))
         };
-        match asked.await {
-            Ok(answer) => {
-                prompt.is_shown = false;
-                approval(&answer)
-            }
-            Err(_) => Approval::Unavailable,
-        }
+        asked.await.unwrap_or(Approval::Unavailable)
     }
 
     /// Asks a server's question at the terminal. Dropping the future withdraws it.
     pub(crate) async fn elicit(self: Arc<Self>, request: ElicitationRequest) -> ElicitationAnswer {
-        let Some(terminal) = foreground_terminal() else { return ElicitationAnswer::Unavailable };
-        // Created first, so that the output is resumed however this ends.
-        let mut prompt = OpenPrompt { console: &self, terminal: &terminal, is_shown: false };
-        self.writer.pause(MAX_OUTPUT_BEFORE).await;
-        prompt.is_shown = true;
         let asked = async {
-            write(&terminal, &question::opening(&request)).await?;
-            // Input typed before the question was shown is not an answer to it.
-            tcflush(&terminal, QueueSelector::IFlush)?;
-            if !question::is_yes(&read_line(&terminal).await?) {
-                return Ok(ElicitationAnswer::Decline);
-            }
-            match &request.mode {
-                ElicitationMode::Form(form) => fill_in(&terminal, form).await.map(ElicitationAnswer::Accept),
-                // The user opens the address: no program is started here with text of a server.
-                ElicitationMode::Url(_) => Ok(ElicitationAnswer::Accept(Map::new())),
-                _ => Ok(ElicitationAnswer::Unavailable),
-            }
+            let mut prompt = self.open(&question::opening(&request)).await?;
+            let terminal = &prompt.terminal;
+            let answer = if question::is_yes(&read_line(terminal).await?) {
+                match &request.mode {
+                    ElicitationMode::Form(form) => ElicitationAnswer::Accept(fill_in(terminal, form).await?),
+                    // The user opens the address: no program is started here with text of a server.
+                    ElicitationMode::Url(_) => ElicitationAnswer::Accept(Map::new()),
+                    _ => ElicitationAnswer::Unavailable,
+                }
+            } else {
+                ElicitationAnswer::Decline
+            };
+            prompt.is_shown = false;
+            io::Result::Ok(answer)
         };
         match asked.await {
-            Ok::<_, io::Error>(answer) => {
-                prompt.is_shown = false;
-                answer
-            }
+            Ok(answer) => answer,
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => ElicitationAnswer::Cancel,
             Err(_) => ElicitationAnswer::Unavailable,
         }
+    }
+
+    /// Shows the text of a prompt, after the output that the script printed before it.
+    async fn open(&self, text: &str) -> io::Result<OpenPrompt<'_>> {
+        let terminal = foreground_terminal().ok_or(io::ErrorKind::NotConnected)?;
+        // Created first, so that the output is resumed however this ends.
+        let mut prompt = OpenPrompt { console: self, terminal, is_shown: false };
+        self.writer.pause(MAX_OUTPUT_BEFORE).await;
+        prompt.is_shown = true;
+        write(&prompt.terminal, text).await?;
+        // Input typed before the prompt was shown is not an answer to it.
+        tcflush(&prompt.terminal, QueueSelector::IFlush)?;
+        Ok(prompt)
     }
 }
 
@@ -147,7 +143,7 @@ async fn fill_in(terminal: &AsyncFd<File>, form: &Form) -> io::Result<Map<String
 /// A prompt on the screen.
 struct OpenPrompt<'a> {
     console: &'a Console,
-    terminal: &'a AsyncFd<File>,
+    terminal: AsyncFd<File>,
     /// Whether the terminal shows it without an answer yet.
     is_shown: bool,
 }

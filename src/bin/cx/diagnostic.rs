@@ -3,9 +3,10 @@
 
 use std::fmt;
 use std::io::{self, IsTerminal as _};
+use std::ops::Range;
 
 use annotate_snippets::renderer::DecorStyle;
-use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use cx::text::{one_line, preview};
 use cx::{
     CallProgress, CompileProgress, ConfigWarning, DamagedPins, ErrorCode, ExecuteResult, Executor, Finding,
@@ -56,12 +57,7 @@ pub(crate) fn print_script_error(error: &ScriptError, returned: &[ReturnedShape]
     let mut group = Group::with_title(Level::ERROR.primary_title(title).id(error.code.as_str()));
     if let (Some(text), Some(line)) = (source_line, error.line) {
         let span = column_span(&text, error.column.unwrap_or(1));
-        group = group.element(
-            Snippet::source(text)
-                .path(printable(name))
-                .line_start(usize::try_from(line).unwrap_or(usize::MAX))
-                .annotation(AnnotationKind::Primary.span(span)),
-        );
+        group = group.element(marked(text, name, line, span));
     } else if let Some(line) = error.line {
         group = group.element(origin(name, line, error.column));
     }
@@ -94,12 +90,7 @@ pub(crate) fn print_type_problem(problem: &TypeProblem, source: &str, name: &str
     let number = usize::try_from(problem.line).unwrap_or(1);
     if let Some(text) = source.lines().nth(number.saturating_sub(1)).map(printable_source) {
         let span = column_span(&text, problem.column);
-        group = group.element(
-            Snippet::source(text)
-                .path(printable(name))
-                .line_start(number)
-                .annotation(AnnotationKind::Primary.span(span)),
-        );
+        group = group.element(marked(text, name, problem.line, span));
     }
     print_groups(&[group]);
 }
@@ -119,12 +110,7 @@ fn finding_group<'a>(finding: &'a Finding, name: &str) -> Group<'a> {
             None => start.end,
         };
         let span = start.start..end.max(start.end);
-        group = group.element(
-            Snippet::source(text)
-                .path(printable(name))
-                .line_start(usize::try_from(line).unwrap_or(usize::MAX))
-                .annotation(AnnotationKind::Primary.span(span)),
-        );
+        group = group.element(marked(text, name, line, span));
     } else if let Some(line) = finding.line {
         group = group.element(origin(name, line, finding.column));
     }
@@ -132,6 +118,14 @@ fn finding_group<'a>(finding: &'a Finding, name: &str) -> Group<'a> {
         group = group.element(Level::HELP.message(printable(hint)));
     }
     group
+}
+
+/// A line of a script, as [`printable_source`] makes it, with the part in `span` marked.
+fn marked(text: String, name: &str, line: u32, span: Range<usize>) -> Snippet<'static, Annotation<'static>> {
+    Snippet::source(text)
+        .path(printable(name))
+        .line_start(usize::try_from(line).unwrap_or(usize::MAX))
+        .annotation(AnnotationKind::Primary.span(span))
 }
 
 /// A location whose line is not shown: it is the empty one at the end of a script, or too long.
@@ -436,7 +430,7 @@ fn printable_source(line: &str) -> String {
 }
 
 /// The byte range of the character at a column. Columns count UTF-16 units from 1.
-fn column_span(line: &str, column: u32) -> std::ops::Range<usize> {
+fn column_span(line: &str, column: u32) -> Range<usize> {
     let mut units = 1;
     for (start, character) in line.char_indices() {
         if units >= column {

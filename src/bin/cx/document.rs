@@ -50,7 +50,7 @@ pub(crate) fn check_replaceable(path: &Path) -> io::Result<()> {
         Ok(found) if !found.is_file() => return Ok(()),
         _ => {}
     }
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = directory_of(path);
     tempfile::tempfile_in(directory).map(drop).map_err(|error| {
         // The system's error names a temporary file, which the user does not know.
         let problem = format!("no file can be made in {}: {}", directory.display(), error.kind());
@@ -65,12 +65,13 @@ pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
 
 /// The file that [`replace`] writes to: what the path leads to, or a new file in the directory of the path.
 fn replaced(path: &Path) -> PathBuf {
-    let new_file = || {
-        let directory =
-            path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Some(directory.canonicalize().ok()?.join(path.file_name()?))
-    };
+    let new_file = || Some(directory_of(path).canonicalize().ok()?.join(path.file_name()?));
     path.canonicalize().ok().or_else(new_file).unwrap_or_else(|| path.to_owned())
+}
+
+/// The directory that a file is in.
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// As [`replace`], but a new file can be read by its user only.
@@ -124,7 +125,7 @@ pub(crate) fn make_private(path: &Path, max: u64) -> io::Result<()> {
 ///
 /// If the directory or a file in it cannot be created.
 pub(crate) fn check_writable(directory: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     tempfile::tempfile_in(directory).map(drop)
 }
 
@@ -168,6 +169,7 @@ mod tests {
         let expected = format!("no file can be made in {}: entity not found", path("absent").display());
         assert_eq!(problem("absent/new"), expected);
     }
+
     #[test]
     fn two_paths_of_one_file_are_the_same_whether_it_exists_or_not() {
         let directory = tempfile::tempdir().unwrap();

@@ -5,7 +5,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{self, PathBuf};
 use std::process;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use cx::Directories;
 use cx::server::{MetricsPrinter, Page, Server};
@@ -37,10 +36,9 @@ impl KnownServer {
         print: Option<&MetricsPrinter>,
         inbox: Option<Arc<Inbox>>,
     ) -> anyhow::Result<(Option<Page>, Option<Registration>)> {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let mut description = RunningServer {
             process: process::id(),
-            started: now.as_secs(),
+            started: running::seconds_since_1970(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             transport: self.transport,
             workspace: env::current_dir().unwrap_or_default(),

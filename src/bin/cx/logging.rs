@@ -37,7 +37,7 @@ pub(crate) fn start() {
 pub(crate) fn start_of_service(format: LogFormat) {
     stderr::drop_unread_lines();
     start_in(format);
-    // The standard library's own waits for the reader, and with it the thread that panics, and whom that serves.
+    // The hook of the standard library blocks the thread that panics while nobody reads stderr.
     panic::set_hook(Box::new(|panicked| stderr::write(panic_line(panicked).as_bytes())));
 }
 

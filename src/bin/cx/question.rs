@@ -17,7 +17,7 @@ pub(crate) fn opening(request: &ElicitationRequest) -> String {
     text
 }
 
-/// Whether the user wants to answer at all. Any answer but a clear yes counts as no.
+/// Whether an answer is yes. Any answer but a clear yes counts as no.
 pub(crate) fn is_yes(answer: &str) -> bool {
     matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }

@@ -271,11 +271,8 @@ impl ReplSession {
     async fn run(&self, input: &str, last: Option<Json>) -> anyhow::Result<ExecuteResult> {
         let cancel = self.gone.child_token();
         let mut interrupt = signal(SignalKind::interrupt()).context("failed to watch for interrupts")?;
-        let script = match self.language {
-            Language::Python => Script::python(input),
-            _ => Script::typescript(input),
-        };
-        let mut script = script.named(NAME).limits(self.limits).cancel_with(cancel.clone());
+        let mut script =
+            Script::new(self.language, input).named(NAME).limits(self.limits).cancel_with(cancel.clone());
         if let Some(last) = last {
             script = script.input(last);
         }

@@ -61,7 +61,10 @@ pub(crate) fn run(mut arguments: RunArguments) -> anyhow::Result<ExitStatus> {
     let cancel = interrupted.child_token();
     let writer = writer::start(cancel.clone())?;
     let cancelled = cancel.clone();
-    let mut script = new_script(language, text, input).named(&name).limits(limits).cancel_with(cancel);
+    let mut script = Script::new(language, text).named(&name).limits(limits).cancel_with(cancel);
+    if let Some(input) = input {
+        script = script.input(input);
+    }
     let mut rules = ArgumentRules::new(&arguments.script);
     rules.warn(&executor);
     script = with_options(script, &mut arguments);
@@ -150,17 +153,6 @@ fn checked_input(saved: Option<&SavedScript>, input: Option<Json>) -> anyhow::Re
         invalid(anyhow::anyhow!("--input of `{}`: {}: {}", saved.name, error.code, error.message))
     })?;
     Ok(Some(checked))
-}
-
-fn new_script(language: Language, text: String, input: Option<Json>) -> Script {
-    let script = match language {
-        Language::Python => Script::python(text),
-        _ => Script::typescript(text),
-    };
-    match input {
-        Some(input) => script.input(input),
-        None => script,
-    }
 }
 
 /// Checks that a limit of instructions is for a language that has them.

@@ -10,6 +10,7 @@ use std::io::{self, Read as _, Write as _};
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use anyhow::Context as _;
 use cx::command::{Ownership, open_regular};
@@ -165,4 +166,9 @@ fn read(path: &Path) -> Option<RunningServer> {
 
 fn directory(state: &Path) -> PathBuf {
     state.join("running")
+}
+
+/// The seconds since 1970. 0 if the clock is before that.
+pub(crate) fn seconds_since_1970() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
 }

@@ -12,7 +12,7 @@ use cx::text::one_line;
 use serde_json::{Map, Value};
 
 use crate::args::{LISTED_RUNS, MAX_LISTED_RUNS, RunsArguments, RunsCommand};
-use crate::audit::{Selection, render};
+use crate::audit::{Selection, render, unreadable};
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
 use crate::text::{counted, shown_path};
@@ -178,7 +178,8 @@ fn list(
     if latest.is_cut && latest.order.len() < limit {
         let listed = counted(latest.order.len(), "run");
         diagnostic::print_note(&format!(
-            "only the latest {listed} can be listed: the lines of more are over 32 MiB"
+            "only the latest {listed} can be listed: the lines of more are over {} MiB",
+            MAX_LISTED_BYTES >> 20
         ));
     }
     if is_json {
@@ -282,7 +283,10 @@ fn show(directory: &Path, id: &str, is_json: bool) -> anyhow::Result<ExitStatus>
         }
         if events.len() + line.text.len() > MAX_JSON_BYTES {
             let id = one_line(id);
-            bail!("the events of `{id}` are more than 64 MiB; `cx audit show --run {id} --json` prints each");
+            bail!(
+                "the events of `{id}` are more than {} MiB; `cx audit show --run {id} --json` prints each",
+                MAX_JSON_BYTES >> 20
+            );
         }
         if std::mem::replace(&mut is_shown, true) {
             events.push(',');
@@ -306,7 +310,7 @@ fn open_page(
     traces: Option<&Path>,
     opens_browser: bool,
 ) -> anyhow::Result<ExitStatus> {
-    let is_id = !id.is_empty() && id.len() <= 64 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let is_id = !id.is_empty() && id.len() <= MAX_ID && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
     if !is_id {
         bail!("`{}` is not an id of a run; `cx runs list` lists them", one_line(id));
     }
@@ -362,8 +366,7 @@ fn kept_page(id: &str, named: Option<&Path>, state: &Path) -> anyhow::Result<Opt
 
 fn each_line(directory: &Path, mut each: impl FnMut(&AuditLine) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let mut reader = AuditReader::new(directory);
-    let unreadable = || format!("failed to read the audit trail in {}", shown_path(directory));
-    while let Some(line) = reader.next_line(false).with_context(unreadable)? {
+    while let Some(line) = reader.next_line(false).with_context(|| unreadable(directory))? {
         each(&line)?;
     }
     Ok(())

@@ -363,8 +363,7 @@ fn adjustment(arguments: &ServeArguments, has_several_tokens: bool) -> anyhow::R
         ServeMode::Direct => ToolMode::Direct,
     });
     let (max_runs, has_client_rate) = (arguments.max_runs, arguments.over_http.client_rate.is_some());
-    let total_memory =
-        arguments.total_memory.map(|size| usize::try_from(size.as_u64()).unwrap_or(usize::MAX));
+    let total_memory = arguments.total_memory;
     Ok(Box::new(move |mut config| {
         config.limits = scripts.limits(config.limits, config.max_limits.cpu_time);
         config.max_limits = scripts.limits(config.max_limits, config.max_limits.cpu_time);

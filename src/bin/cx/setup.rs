@@ -55,35 +55,34 @@ pub(crate) fn lists_directory(config: &Config) -> Option<PathBuf> {
 /// can call saved scripts, and save some.
 pub(crate) fn builder_for_runs(config: Config) -> ExecutorBuilder {
     let library = script_library(&config);
-    let builder = builder(config);
-    match library {
-        Some(library) => builder.scripts(library),
-        None => builder,
-    }
+    with_scripts(builder(config), library)
 }
 
 /// An executor builder with that configuration, which stores its data in the user's directories, for
 /// commands about tools: saved scripts are among those if there are any.
 pub(crate) fn builder_for_tools(config: Config) -> ExecutorBuilder {
     let library = script_library(&config).filter(|library| !library.list().is_empty());
-    let builder = builder(config);
+    with_scripts(builder(config), library)
+}
+
+fn with_scripts(builder: ExecutorBuilder, library: Option<ScriptLibrary>) -> ExecutorBuilder {
     match library {
         Some(library) => builder.scripts(library),
         None => builder,
     }
 }
 
+/// An executor builder with that configuration, which stores its data in the user's directories. Scripts cannot call
+/// saved scripts.
 pub(crate) fn builder(config: Config) -> ExecutorBuilder {
-    let directories = Directories::from_environment();
     let mut builder = Executor::builder();
-    let cache = config.cache_directory.clone().or_else(|| Some(directories.as_ref()?.cache.clone()));
+    if let Some(lists) = lists_directory(&config) {
+        builder = builder.cache_directory(lists);
+    }
     if config.cache_enabled {
-        if let Some(cache) = cache {
-            builder = builder.cache_directory(cache.join("servers"));
-        }
         builder = builder.fallback_cache_directory(temporary_cache());
     }
-    if let Some(directories) = directories {
+    if let Some(directories) = Directories::from_environment() {
         if let Ok(workspace) = env::current_dir() {
             builder = builder.state(state_store(&directories), workspace);
         }

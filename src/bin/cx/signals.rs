@@ -116,6 +116,8 @@ pub(crate) fn restore_terminal() -> anyhow::Result<()> {
 pub(crate) struct Endings([Option<Signal>; 3]);
 
 impl Endings {
+    /// Starts to listen for the signals, which no longer end the process then.
+    ///
     /// # Errors
     ///
     /// If the system refuses to report signals.

@@ -52,6 +52,8 @@ pub(crate) enum TraceFormat {
 }
 
 impl TraceFormat {
+    /// The format that the end of a file's name says.
+    ///
     /// # Errors
     ///
     /// If the name ends with neither `.json` nor `.html`.
@@ -92,6 +94,8 @@ pub(crate) struct TraceDirectory {
 }
 
 impl TraceDirectory {
+    /// Makes the directory if it is missing, and starts the thread that writes to it.
+    ///
     /// # Errors
     ///
     /// If the directory cannot be made, or if others can write to it.

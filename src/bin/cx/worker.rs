@@ -31,9 +31,7 @@ pub(crate) fn run(arguments: &WorkerArguments) -> anyhow::Result<ExitStatus> {
     let max = &mut config.max_limits;
     max.wall_time = arguments.timeout.unwrap_or(max.wall_time);
     max.cpu_time = arguments.cpu_time.unwrap_or(max.cpu_time);
-    if let Some(size) = arguments.memory {
-        max.memory_bytes = usize::try_from(size.as_u64()).unwrap_or(usize::MAX);
-    }
+    max.memory_bytes = arguments.memory.unwrap_or(max.memory_bytes);
     // The maximum may be below the default.
     let default = &mut config.limits;
     default.wall_time = default.wall_time.min(max.wall_time);

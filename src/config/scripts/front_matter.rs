@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::config::document::{Content, Node, parse_yaml};
 use crate::config::error::ConfigError;
 use crate::storage::scripts::Extension;
-use crate::text::{one_line, preview};
+use crate::text::{MAX_SHOWN_NAME, one_line, preview};
 use crate::tools::names::{SuggestionBudget, suggestion};
 
 /// Maximum bytes of a block.
@@ -99,7 +99,7 @@ fn fields(block: &str) -> Result<FrontMatter, String> {
             other => {
                 let what = ("keys", "which docs/skills.md has");
                 let suggestion = suggestion(other, what, KEYS.into_iter(), &SuggestionBudget::of_message());
-                let shown = one_line(&preview(other, 60));
+                let shown = one_line(&preview(other, MAX_SHOWN_NAME));
                 return Err(format!("its front matter has an unknown key `{shown}`{suggestion}"));
             }
         }

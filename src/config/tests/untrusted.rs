@@ -37,6 +37,16 @@ fn cf_177_a_command_waits_for_trust() {
     }
 }
 
+/// Threat 841.
+#[test]
+fn v_841_an_argument_of_an_untrusted_file_is_shown_as_one() {
+    let entry = r#"{"mcpServers": {"x": {"command": "sh", "args": ["-c", "a' 'b"]}}}"#;
+    let config = Place::new().file("work/.mcp.json", entry).load();
+    let shown = r"sh -c 'a'\'' '\''b'";
+    let expected = format!("server `x` is not started, because this file is not trusted: {shown}");
+    assert_eq!(untrusted(&config), [expected]);
+}
+
 #[test]
 fn cf_178_one_changed_byte_ends_trust() {
     let text = r#"{"mcpServers": {"x": {"command": "a", "args": ["b"], "env": {"C": "d"}}}}"#;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::run::context::RunEnvironment;
-use crate::run::script::Script;
+use crate::run::script::{Language, Script};
 
 /// A worker process that served it would otherwise be kept for all clients without a session as if they were one.
 #[tokio::test]

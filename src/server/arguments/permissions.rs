@@ -7,15 +7,12 @@ use serde_json::Value;
 use super::foreign::is_neutral;
 use super::parameters::RunParameter;
 use crate::run::grants::{HostPattern, Permissions};
-use crate::text::preview;
+use crate::text::{MAX_SHOWN_NAME, preview};
 use crate::tools::names::kind;
 
 /// Kinds that other executors grant. Of any other kind nothing is read: it could be a misspelled restriction, and the
 /// run would have what the client has forbidden.
 const OF_OTHERS: &[&str] = &["env", "run", "exec", "sys", "ffi", "import", "hrtime"];
-
-/// Maximum characters of a name that a message shows.
-const MAX_SHOWN: usize = 60;
 
 /// Parses the value. An empty list or `false` asks for none of a kind; `null` and absence ask for all that is granted
 /// of it. Strict modes fill in empty values for every kind that they know, including kinds of other executors.
@@ -45,7 +42,7 @@ pub(super) fn read(value: Value) -> Result<Permissions, String> {
             }
             other if OF_OTHERS.contains(&other) && is_neutral(&value) => {}
             _ => {
-                let name = preview(&name, MAX_SHOWN);
+                let name = preview(&name, MAX_SHOWN_NAME);
                 return Err(format!("`{name}` cannot be granted: there are `read`, `write` and `net`"));
             }
         }

@@ -6,11 +6,8 @@ use serde_json::Value;
 
 use super::foreign::ForeignParameter;
 use super::parameters::RunParameter;
-use crate::text::preview;
+use crate::text::{MAX_SHOWN_NAME, preview};
 use crate::tools::names::{self, SuggestionBudget, kind};
-
-/// Maximum characters of a name or a value that a message shows.
-const MAX_SHOWN: usize = 60;
 
 /// Maximum number of problems that are described. A call may have thousands of unknown parameters;
 /// a longer message does not help.
@@ -49,14 +46,14 @@ impl ArgumentProblem {
         // Scalars are shown as they were received, arrays and objects as their type.
         let received = match value {
             Value::Array(_) | Value::Object(_) => kind(value).to_owned(),
-            scalar => preview(&scalar.to_string(), MAX_SHOWN),
+            scalar => preview(&scalar.to_string(), MAX_SHOWN_NAME),
         };
         Self::WrongValue { parameter, received }
     }
 
     /// There is no parameter of this name.
     pub(super) fn unknown(name: &str) -> Self {
-        let name = preview(name, MAX_SHOWN);
+        let name = preview(name, MAX_SHOWN_NAME);
         let near = names::nearest(&name, parameter_names(), &SuggestionBudget::of_message());
         Self::Unknown { name, near }
     }

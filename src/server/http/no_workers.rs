@@ -7,9 +7,6 @@ use super::responses::plain;
 use crate::error::{Error, OptionName};
 use crate::executor::Executor;
 
-/// Path of the workers.
-pub(super) const WORKERS: &str = "/v1/workers";
-
 /// Never constructed: it has no value.
 pub(crate) enum Lending {}
 

@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::access::Access;
 pub use self::client::{PageClient, PageError};
-use super::authentication::Authentication;
+use super::authentication::{AccessRefusal, Authentication};
 use super::responses::{JSON, plain, refused};
 use super::small_server::{self, Answer};
 use super::token::HttpToken;
@@ -218,7 +218,7 @@ impl Page {
             return self.start_session(authentication, &request);
         }
         if !self.inner.access.is_allowed(request.headers()) {
-            return refused(&super::authentication::AccessRefusal::Unauthorized);
+            return refused(&AccessRefusal::Unauthorized);
         }
         let method = request.method().clone();
         let (what, name) = path.rsplit_once('/').unwrap_or_default();
@@ -254,7 +254,7 @@ impl Page {
         let headers = request.headers();
         let token = authentication.server_token(headers);
         if token.is_none() && !self.inner.access.use_one_time_token(headers) {
-            return refused(&super::authentication::AccessRefusal::Unauthorized);
+            return refused(&AccessRefusal::Unauthorized);
         }
         match self.inner.access.start_session(token) {
             Ok(token) => json_text(json!({ "token": token }).to_string()),
@@ -293,7 +293,8 @@ async fn read_decision(body: Body) -> Result<Decision, Response> {
         return Err(plain(StatusCode::REQUEST_TIMEOUT, "the request's body did not come in time"));
     };
     let Ok(bytes) = read else {
-        return Err(plain(StatusCode::PAYLOAD_TOO_LARGE, "the request's body is longer than 8 KiB"));
+        let problem = format!("the request's body is longer than {} KiB", MAX_BODY >> 10);
+        return Err(plain(StatusCode::PAYLOAD_TOO_LARGE, &problem));
     };
     serde_json::from_slice(&bytes).map_err(|error| {
         let problem = format!("expected {{\"approve\": true or false, \"reason\": text}}: {error}");

@@ -22,7 +22,7 @@ use super::rest;
 use super::sessions::{REFUSED, REQUESTER};
 use super::state::HttpState;
 use super::tenant_state::Requester;
-use super::workers::{WORKERS, lend};
+use super::workers::lend;
 use crate::server::answer_size::AnswerSize;
 use crate::server::incoming::{self, CountedBody, Incoming};
 use crate::server::prepare::ENDING;
@@ -32,6 +32,9 @@ use crate::server::{health, metrics};
 
 /// Path of the MCP endpoint.
 const MCP: &str = "/mcp";
+
+/// Path of the workers that are lent to other machines.
+const WORKERS: &str = "/v1/workers";
 
 /// Content type of the usual version of Prometheus' text format.
 pub(super) const PROMETHEUS: HeaderValue =

@@ -59,7 +59,8 @@ impl HttpTenant {
             tenants.push(Self::new(name, token).map_err(in_line)?);
         }
         if tenants.is_empty() {
-            return Err(invalid("there is no token".to_owned()));
+            let problem = "there is no token: expected a name, space and a token in each line";
+            return Err(invalid(problem.to_owned()));
         }
         Ok(tenants)
     }

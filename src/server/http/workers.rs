@@ -21,21 +21,10 @@ use super::tenant_state::Requester;
 use crate::engine::process::lent::{LentWorkers, MAX_IDLE_TIME, MAX_START_TIME};
 use crate::error::Error;
 use crate::executor::Executor;
+use crate::executor::worker_upgrade::{AHEAD, DEPTH, PROTOCOL};
 use crate::run::nested::MAX_DEPTH;
 use crate::server::calls::{CallGuard, CallsInFlight};
 use crate::server::prepare::ENDING;
-
-/// Path of the workers.
-pub(super) const WORKERS: &str = "/v1/workers";
-
-/// The protocol to which the connection is upgraded.
-const PROTOCOL: HeaderValue = HeaderValue::from_static("cx-worker");
-
-/// The header with the number of callers above the run that the worker is for; without it there are none.
-const DEPTH: &str = "cx-worker-depth";
-
-/// The header of a request for a worker whose run is not there yet.
-const AHEAD: &str = "cx-worker-ahead";
 
 /// How long a request for a called run waits for a worker. It is made again after that.
 const MAX_WAIT: Duration = Duration::from_secs(5);

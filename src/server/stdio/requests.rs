@@ -103,7 +103,7 @@ impl Requests {
         if line.is_empty() {
             return;
         }
-        if line[0] == b'[' {
+        if line.starts_with(b"[") {
             return self.refuse(
                 None,
                 ErrorCode::INVALID_REQUEST,
@@ -118,7 +118,7 @@ impl Requests {
         let line = &*incoming.message;
         let envelope = match serde_json::from_slice::<MessageEnvelope<'_>>(line) {
             Ok(envelope) => envelope,
-            Err(error) if line[0] == b'{' => {
+            Err(error) if line.starts_with(b"{") => {
                 let id = IdScan::of_line(line).and_then(|id| id.to_json());
                 return self.refuse(
                     id.as_deref(),
@@ -286,8 +286,7 @@ impl Requests {
         if let Ok(id) = serde_json::from_str(request.id.get()) {
             message.notification.get_meta_mut().set_subscription_id(id);
         }
-        let outgoing = self.outgoing.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-        outgoing.push(serde_json::to_vec(&message)?, false)
+        self.queue(&message, false)
     }
 
     fn push_answer<T: Serialize>(
@@ -296,9 +295,13 @@ impl Requests {
         result: Option<&T>,
         error: Option<&ErrorData>,
     ) -> io::Result<()> {
+        self.queue(&Answer { jsonrpc: "2.0", id, result, error }, true)
+    }
+
+    /// Queues a line for the client.
+    fn queue(&self, message: &impl Serialize, is_answer: bool) -> io::Result<()> {
         let outgoing = self.outgoing.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-        let line = serde_json::to_vec(&Answer { jsonrpc: "2.0", id, result, error })?;
-        outgoing.push(line, true)
+        outgoing.push(serde_json::to_vec(message)?, is_answer)
     }
 
     /// Writes a message of rmcp. Notifications are dropped if too much is unread.
@@ -317,8 +320,7 @@ impl Requests {
                 self.push_of_subscription(notification.clone())
             }
             JsonRpcMessage::Request(request) => {
-                let outgoing = self.outgoing.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-                outgoing.push(serde_json::to_vec(message)?, false)?;
+                self.queue(message, false)?;
                 self.questions.insert(request.id.clone());
                 Ok(())
             }
@@ -328,9 +330,8 @@ impl Requests {
                 {
                     self.questions.remove(id);
                 }
-                let outgoing = self.outgoing.as_ref().ok_or(io::ErrorKind::NotConnected)?;
                 // Notifications are best effort: they are dropped when the queue is full.
-                outgoing.push(serde_json::to_vec(message)?, false)
+                self.queue(message, false)
             }
         }
     }

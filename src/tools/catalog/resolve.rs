@@ -6,6 +6,7 @@ use std::time::Instant;
 use super::Catalog;
 use super::list::preview_name;
 use super::resolved::ResolvedTool;
+use crate::text::shell_word;
 use crate::tools::error::{ToolError, ToolErrorCode};
 use crate::tools::names::{SuggestionBudget, split_full_name};
 
@@ -108,10 +109,11 @@ impl Catalog {
             } else {
                 "the definition differs from the pinned one of"
             };
+            let name = format!("{}.{}", server.name, resolved.tool);
             let message = format!(
-                "{problem} `{}.{}`; look at the difference with \
-                 `cx tools changed` and accept it with `cx tools accept {}.{}`",
-                server.name, resolved.tool, server.name, resolved.tool
+                "{problem} `{name}`; look at the difference with `cx tools changed` and accept it with \
+                 `cx tools accept {}`",
+                shell_word(&name)
             );
             return Err(named(ToolError::new(ToolErrorCode::ToolDenied, message)));
         }

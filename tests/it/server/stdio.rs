@@ -313,6 +313,18 @@ fn the_guide_is_a_prompt_and_a_resource() {
 }
 
 #[test]
+fn an_error_shows_only_the_start_of_a_long_name() {
+    let mut client = Client::plain();
+    for (method, kind) in [("prompts/get", "prompt"), ("tools/call", "tool")] {
+        let answer = client.request(method, json!({ "name": "x".repeat(100_000) }));
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(message.starts_with(&format!("no {kind} `{}…`", "x".repeat(60))), "{}", message.len());
+        assert!(message.len() < 500, "{}", message.len());
+    }
+    client.end();
+}
+
+#[test]
 fn nothing_is_left_between_runs() {
     let mut client = Client::plain();
     client.run("globalThis.left = 1; Array.prototype.left = 1");

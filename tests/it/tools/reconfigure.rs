@@ -437,7 +437,7 @@ async fn a_configuration_that_cannot_be_used_changes_nothing() {
         wrong(|config| config.limits.wall_time = Duration::ZERO),
         wrong(|config| config.rules = ToolRules::new().allow(["no pattern"])),
         wrong(|config| config.clock_resolution = Some(Duration::from_secs(2))),
-        // There is no directory for accepted definitions.
+        // There is no directory for pinned definitions.
         wrong(|config| config.strict = true),
         wrong(|config| config.limits.memory_bytes = usize::MAX),
     ] {

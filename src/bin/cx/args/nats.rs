@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bytesize::ByteSize;
 use clap::Args;
 use cx::NatsWorkers;
 
@@ -106,7 +105,7 @@ pub(crate) struct WorkerArguments {
 
     /// Maximum memory of a script, whatever its own machine permits [default: as configured, else 1 GiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
-    pub(crate) memory: Option<ByteSize>,
+    pub(crate) memory: Option<usize>,
 
     /// Format of what is written to stderr: notes of the worker, and the logs that CX_LOG enables
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]

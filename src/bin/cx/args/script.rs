@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bytesize::ByteSize;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use cx::{HostPattern, Isolation, Language, Limits};
@@ -68,7 +67,7 @@ pub(crate) struct ScriptArguments {
 
     /// Memory limit of a script [default: as configured, else 128MiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
-    pub(crate) memory: Option<ByteSize>,
+    pub(crate) memory: Option<usize>,
 
     /// Maximum number of tool calls of a script, whatever a client requests; 0 for no limit
     /// [default: as configured, else 1000, or any number if a client requests it]
@@ -119,9 +118,7 @@ impl ScriptArguments {
         Limits {
             cpu_time: self.cpu_time.unwrap_or(default.cpu_time),
             fuel: self.fuel.or(default.fuel),
-            memory_bytes: self
-                .memory
-                .map_or(default.memory_bytes, |size| usize::try_from(size.as_u64()).unwrap_or(usize::MAX)),
+            memory_bytes: self.memory.unwrap_or(default.memory_bytes),
             tool_calls: self.max_tool_calls.unwrap_or(default.tool_calls),
             ..default
         }

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bytesize::ByteSize;
 use clap::{ArgGroup, Args};
 use cx::server::ServerOptions;
 
@@ -32,7 +31,7 @@ pub(crate) struct ServeArguments {
     /// Maximum memory of all scripts that run at the same time; others wait [default: as configured,
     /// else half of what this process may use]
     #[arg(long, value_name = "SIZE", value_parser = parse_total_memory)]
-    pub(crate) total_memory: Option<ByteSize>,
+    pub(crate) total_memory: Option<usize>,
 
     /// Maximum number of scripts that wait to run
     #[arg(long, value_name = "N", default_value_t = 200)]

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use cx::setup::{FoundClient, Survey, below_home};
 
-use super::report::{Check, counted};
+use super::report::Check;
+use crate::text::counted;
 
 const SECTION: &str = "clients";
 

@@ -5,8 +5,7 @@ use std::fmt::Write as _;
 use cx::text::one_line;
 use serde_json::{Map, Value, json};
 
-pub(super) use crate::text::counted;
-use crate::text::wrapped;
+use crate::text::{counted, wrapped};
 
 /// Whether something works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

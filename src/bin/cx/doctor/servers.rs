@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use cx::auth::{self, AuthStatus};
-use cx::text::one_line;
+use cx::text::{one_line, shell_word};
 use cx::{Config, McpServer, McpTransport, ServerFailureKind, ServerState, ServerStats, ToolError};
 
 use super::context::DoctorContext;
@@ -151,22 +151,13 @@ fn mend(server: &McpServer, error: &ToolError, config: &Config) -> String {
             let arguments = shown["mcpServers"][name]["args"].as_array().into_iter().flatten();
             let words =
                 [stdio.command.as_str()].into_iter().chain(arguments.filter_map(|word| word.as_str()));
-            let line = words.map(quoted).collect::<Vec<_>>().join(" ");
+            let line = words.map(shell_word).collect::<Vec<_>>().join(" ");
             format!("start it by hand and see what it says: {line} ({file})")
         }
         _ => {
             format!("see that it runs, and check `url` and `headers` of `{name}` in {file}")
         }
     }
-}
-
-/// A word for a shell.
-fn quoted(word: &str) -> String {
-    let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./:=@%+,".contains(character);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// Pinned definitions that differ, or were damaged.
@@ -206,7 +197,7 @@ fn definitions(context: &DoctorContext) -> Vec<Check> {
         if count == 0 {
             continue;
         }
-        let message = format!("{} from what was accepted", differ(count, what));
+        let message = format!("{} from what is pinned", differ(count, what));
         checks.push(Check::warning(
             SECTION,
             NAME,

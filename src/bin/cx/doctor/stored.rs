@@ -7,9 +7,10 @@ use std::time::{Duration, SystemTime};
 use cx::Config;
 use cx::audit::{VerifyOptions, verify};
 use cx::command::Ownership;
+use cx::text::{shell_word, start_of_day};
 
-use super::report::{Check, counted};
-use crate::text::shown_path;
+use super::report::Check;
+use crate::text::{counted, shown_path};
 use crate::{document, setup};
 
 const CACHES: &str = "caches";
@@ -172,16 +173,19 @@ fn state() -> Vec<Check> {
     let state_file = store.damaged_file();
     if let Some(file) = &state_file {
         let message = format!("the state of scripts was damaged and set aside as {}", shown_path(file));
-        let mend = format!("look whether you need it, and remove it: rm {}", shown_path(file));
-        checks.push(Check::problem(STATE, "damaged file", message, mend));
+        checks.push(Check::problem(STATE, "damaged file", message, removal(file)));
     }
     let others = Contents::read(directory, true).damaged.into_iter();
     checks.extend(others.filter(|file| Some(file) != state_file.as_ref()).map(|file| {
         let message = format!("a file was damaged and set aside as {}", shown_path(&file));
-        let mend = format!("look whether you need it, and remove it: rm {}", shown_path(&file));
-        Check::warning(STATE, "damaged file", message, mend)
+        Check::warning(STATE, "damaged file", message, removal(&file))
     }));
     checks
+}
+
+/// The remedy for a damaged file.
+fn removal(file: &Path) -> String {
+    format!("look whether you need it, and remove it: rm {}", shell_word(&file.display().to_string()))
 }
 
 /// The audit trail: whether it can be written, and whether its newest file is unchanged.
@@ -263,11 +267,6 @@ fn newest_file(directory: &Path) -> Option<(String, u64)> {
 /// Whether a day begins more than 24 hours from now. One that begins earlier is soon over.
 fn is_ahead(day: &str) -> bool {
     start_of_day(day).is_some_and(|start| start > SystemTime::now() + Duration::from_hours(24))
-}
-
-/// The start of a day such as `2026-11-22`, in UTC.
-fn start_of_day(day: &str) -> Option<SystemTime> {
-    humantime::parse_rfc3339(&format!("{day}T00:00:00Z")).ok()
 }
 
 /// The age in one unit. If the clock went back, the age is zero.

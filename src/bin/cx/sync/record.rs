@@ -7,13 +7,12 @@ use std::time::SystemTime;
 
 use anyhow::Context as _;
 use cx::command::read_regular;
-use cx::text::one_line;
+use cx::text::{one_line, rfc3339_seconds};
 use cx::{Directories, Language};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::document;
 use crate::text::{counted, shown_path};
-use cx::text::rfc3339_seconds;
 
 /// The file's name.
 const NAME: &str = "last-sync.json";
@@ -29,7 +28,7 @@ pub(super) struct ServerRecord {
     pub(super) name: String,
     /// The number of its tools that are known now, even if it failed.
     pub(super) tools: Option<usize>,
-    /// The number of definitions that differ from the accepted ones.
+    /// The number of definitions that differ from the pinned ones.
     pub(super) changed_definitions: usize,
     pub(super) error: Option<String>,
 }
@@ -57,7 +56,7 @@ pub(super) struct SyncRecord {
     started: String,
     finished: String,
     /// When each server last answered, by name.
-    last_success: Value,
+    last_success: Map<String, Value>,
     pub(super) servers: Vec<ServerRecord>,
     pub(super) clients: Vec<ClientRecord>,
     pub(super) types: Vec<TypesRecord>,
@@ -97,7 +96,7 @@ impl SyncRecord {
             path,
             started: now(),
             finished: String::new(),
-            last_success: Value::Object(last_success),
+            last_success,
             servers: Vec::new(),
             clients: Vec::new(),
             types: Vec::new(),
@@ -107,7 +106,7 @@ impl SyncRecord {
 
     pub(super) fn set_servers(&mut self, servers: Vec<ServerRecord>) {
         for server in servers.iter().filter(|server| server.error.is_none()) {
-            self.last_success[&server.name] = now().into();
+            self.last_success.insert(server.name.clone(), now().into());
         }
         self.servers = servers;
     }
@@ -139,7 +138,7 @@ impl SyncRecord {
                 "ok": server.error.is_none(),
                 "tools": server.tools,
                 "changedDefinitions": server.changed_definitions,
-                "lastSuccess": self.last_success[&server.name],
+                "lastSuccess": self.last_success.get(&server.name),
             });
             if let Some(error) = &server.error {
                 record["error"] = error.as_str().into();
@@ -193,7 +192,7 @@ impl SyncRecord {
             };
             if server.changed_definitions > 0 {
                 let count = server.changed_definitions;
-                let _ = write!(text, ", {count} not as they were accepted: see `cx tools changed`");
+                let _ = write!(text, ", {count} not as pinned: see `cx tools changed`");
             }
             text.push('\n');
         }

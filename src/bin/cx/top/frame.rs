@@ -1,7 +1,5 @@
 //! Draws `cx top`: a summary line, a table of servers, and a table of upstream servers.
 
-use std::time::SystemTime;
-
 use bytesize::ByteSize;
 use cx::text::one_line;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -12,6 +10,7 @@ use ratatui::widgets::{Cell, Paragraph, Row, Table};
 use super::servers::{Watched, WatchedServer};
 use crate::prometheus::total;
 use crate::reading::{Reading, ServerReading, UpstreamReading};
+use crate::running::seconds_since_1970;
 use crate::text::{counted, shown_path};
 
 /// How a frame looks.
@@ -225,8 +224,7 @@ impl<'a> Frame<'a> {
 
 fn server_row(server: &WatchedServer, directory: String, shown: &[bool], style: Style) -> Row<'static> {
     let description = &server.description;
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
-    let age = age(now.saturating_sub(description.started));
+    let age = age(seconds_since_1970().saturating_sub(description.started));
     let begin = [description.process.to_string(), description.transport.as_str().to_owned(), age];
     let numbers = match server.reading.numbers() {
         Some(reading) => {

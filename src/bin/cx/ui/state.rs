@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use cx::Json;
 use cx::command::read_regular;
@@ -253,8 +253,7 @@ impl WatchState {
         }
         if self.last_point.is_none_or(|point| point.elapsed() >= POINT_EVERY) {
             self.last_point = Some(Instant::now());
-            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
-            self.history.push_back((now, self.kept_out_total));
+            self.history.push_back((running::seconds_since_1970(), self.kept_out_total));
             if self.history.len() > MAX_POINTS {
                 self.history.pop_front();
             }

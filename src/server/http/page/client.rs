@@ -17,12 +17,16 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::PAGE;
+use crate::text::preview;
 
 /// How long a request may take. The server is on this machine.
 const MAX_TIME: Duration = Duration::from_secs(2);
 
 /// Maximum bytes of an answer. Sixty-four approvals with the longest arguments that are shown take 5 MB.
 const MAX_ANSWER: usize = 16 << 20;
+
+/// Maximum characters of an answer that an error shows.
+const MAX_PROBLEM: usize = 200;
 
 /// Why a request of a [`PageClient`] failed.
 #[derive(Debug, thiserror::Error)]
@@ -131,7 +135,7 @@ impl PageClient {
             if status == StatusCode::OK {
                 return Ok(text);
             }
-            let problem = crate::text::preview(text.trim(), 200);
+            let problem = preview(text.trim(), MAX_PROBLEM);
             Err(PageError::Refused { status: status.as_u16(), problem })
         };
         // The connection is polled together with the exchange, and dropped with it.

@@ -125,8 +125,7 @@ pub(super) fn stream(streamed: Streamed) -> Response {
 }
 
 impl Streamed {
-    async fn next(&mut self, step: Step) -> Option<(Event, Step)> {
-        let mut step = step;
+    async fn next(&mut self, mut step: Step) -> Option<(Event, Step)> {
         loop {
             match step {
                 Step::Begin => {

@@ -186,6 +186,7 @@ async fn begin(
     } else if is_stream {
         stream(Streamed { run, events: events.filter(|_| is_new), cancel, _call: call })
     } else {
+        // Otherwise they would be collected until the run ends, and nothing reads them.
         drop::<Option<RunEvents>>(events);
         let response = answer(&run).await;
         told = run.told_id();

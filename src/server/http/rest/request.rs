@@ -7,7 +7,7 @@ use crate::json::Json;
 use crate::run::script::Language;
 use crate::server::arguments::RunArguments;
 use crate::server::incoming::{self, Incoming};
-use crate::text::preview;
+use crate::text::{MAX_SHOWN_NAME, preview};
 
 /// The language of `code`.
 pub(super) const LANGUAGE: &str = "language";
@@ -15,9 +15,6 @@ pub(super) const LANGUAGE: &str = "language";
 pub(super) const STREAM: &str = "stream";
 /// Whether the run continues without its request.
 pub(super) const BACKGROUND: &str = "background";
-
-/// Maximum characters of a value that a message shows.
-const MAX_SHOWN: usize = 60;
 
 /// A run that a client asks for.
 pub(super) struct RunRequest {
@@ -65,7 +62,7 @@ fn read_fields(mut fields: Map<String, Value>, input: Option<Json>) -> Result<Ru
 fn language(value: Option<Value>) -> Result<Option<Language>, String> {
     let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(None) };
     let known = engines::AVAILABLE.iter().find(|&&language| value == language.as_str());
-    let shown = || preview(&value.to_string(), MAX_SHOWN);
+    let shown = || preview(&value.to_string(), MAX_SHOWN_NAME);
     known.copied().map(Some).ok_or_else(|| format!("`{LANGUAGE}`: expected {}: {}", languages(), shown()))
 }
 
@@ -81,7 +78,7 @@ fn flag(name: &str, value: Option<Value>) -> Result<bool, String> {
         None | Some(Value::Null) => Ok(false),
         Some(Value::Bool(flag)) => Ok(flag),
         Some(other) => {
-            Err(format!("`{name}`: expected true or false: {}", preview(&other.to_string(), MAX_SHOWN)))
+            Err(format!("`{name}`: expected true or false: {}", preview(&other.to_string(), MAX_SHOWN_NAME)))
         }
     }
 }

@@ -29,6 +29,18 @@ fn names_resolve_exactly_and_in_camel_case() {
     check("fs", &"x".repeat(10_000_000), Err("…` on server `fs`"));
 }
 
+/// Threat 840.
+#[tokio::test]
+async fn v_840_the_command_that_accepts_a_tool_names_only_the_tool() {
+    let disk = Disk::new();
+    let fake = Fake::offering(&["x; touch y"]);
+    names(&disk.strict_process(&fake)).await;
+    fake.offer(&["x; touch y"], "does it, and more", None);
+    let changed =
+        disk.strict_process(&fake).resolve("s", "x; touch y", soon(), &budget()).await.err().unwrap();
+    assert!(changed.message.ends_with("with `cx tools accept 's.x; touch y'`"), "{changed}");
+}
+
 /// What stands after `tools.fs.` in a list is copied into a script of either language.
 #[test]
 fn lists_have_names_that_both_languages_can_write() {

@@ -56,6 +56,17 @@ fn damaged_files_that_were_set_aside() {
     assert!(!json!(state).to_string().contains("pins-"), "{state:?}");
 }
 
+/// The command is copied into a shell.
+#[test]
+fn the_command_that_removes_a_damaged_file_names_only_that_file() {
+    let home = Home::new();
+    home.write("my state/cx/other.damaged", "");
+    let mut doctor = command(&home, &["doctor", "--json", "--offline"]);
+    let ill = Examined::new(doctor.env("XDG_STATE_HOME", home.path("my state")).output().unwrap());
+    ill.has("warning", "state", "a file was damaged", "/my state/cx/other.damaged'");
+    ill.has("warning", "state", "a file was damaged", "remove it: rm '/");
+}
+
 #[test]
 fn an_audit_trail_that_was_changed_or_cannot_be_written() {
     let home = with_config(&json!({ "audit": {} }));
