@@ -15,7 +15,7 @@ use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use self::tree::{remove, walk};
+use self::tree::{list, remove};
 use crate::files::{Entry, EntryKind, FileError, FileErrorCode, GuestPath, Metadata, OpenMode, RunFiles};
 use crate::run::context::ExecutionContext;
 use crate::text::ids::short_random_id;
@@ -120,7 +120,7 @@ async fn operate(context: &ExecutionContext, call: FileCall) -> Result<Value, Fi
         }
         FileCall::ReadDirectory { path, recursive } => {
             let path = resolve(&path)?;
-            let entries = if recursive { walk(files, &path).await? } else { files.entries(&path).await? };
+            let entries = if recursive { list(files, &path).await? } else { files.entries(&path).await? };
             Ok(entries.into_iter().map(|Entry { name, kind }| json!([name, kind_name(kind)])).collect())
         }
         FileCall::MakeDirectory { path, recursive } => {

@@ -1,5 +1,8 @@
 //! Operations on a directory and everything in it.
 
+use std::future::poll_fn;
+use std::task::Poll;
+
 use crate::files::{Entry, EntryKind, FileError, FileErrorCode, GuestPath, RunFiles};
 
 /// Maximum entries that one operation on a whole directory visits.
@@ -11,18 +14,30 @@ const MAX_WALKED_BYTES: usize = 16 << 20;
 /// Maximum depth of nested directories that such an operation follows.
 const MAX_DEPTH: usize = 256;
 
+/// Maximum number of files and directories that are removed from memory before the script's thread can be stopped.
+const STEP: usize = 64;
+
 /// All entries below a directory, as paths from it. Links are not followed.
-pub(super) async fn walk(files: &RunFiles, path: &GuestPath) -> Result<Vec<Entry>, FileError> {
+pub(super) async fn list(files: &RunFiles, path: &GuestPath) -> Result<Vec<Entry>, FileError> {
+    let _alone = files.budget().wait_to_walk().await;
+    walk(files, path).await
+}
+
+async fn walk(files: &RunFiles, path: &GuestPath) -> Result<Vec<Entry>, FileError> {
     const TOO_DEEP: &str = "more than 256 directories in each other are not followed: begin further down";
     const TOO_MANY: &str =
         "at most 100,000 entries, with 16 MiB of paths, are visited at once: visit each directory by itself";
     let mut found: Vec<Entry> = Vec::new();
-    let mut waiting = vec![(String::new(), path.clone(), 0)];
+    // Not as whole paths: `path` itself may have two thousand names, and there may be as many directories as entries.
+    let mut waiting = vec![(String::new(), 0)];
     let mut bytes = 0;
-    while let Some((prefix, directory, depth)) = waiting.pop() {
+    while let Some((prefix, depth)) = waiting.pop() {
         if depth > MAX_DEPTH {
             return Err(FileError::with_hint(FileErrorCode::Loop, TOO_DEEP));
         }
+        let directory = if prefix.is_empty() { path.clone() } else { path.join(&prefix)? };
+        // Directories in memory are there at once: without it the run could not be stopped before the end.
+        pause().await;
         for Entry { name, kind } in files.entries(&directory).await? {
             let below = format!("{prefix}{name}");
             bytes += below.len();
@@ -30,7 +45,7 @@ pub(super) async fn walk(files: &RunFiles, path: &GuestPath) -> Result<Vec<Entry
                 return Err(FileError::with_hint(FileErrorCode::Unsupported, TOO_MANY));
             }
             if kind == EntryKind::Directory {
-                waiting.push((format!("{below}/"), directory.join(&name)?, depth + 1));
+                waiting.push((format!("{below}/"), depth + 1));
             }
             found.push(Entry { name: below, kind });
         }
@@ -47,9 +62,13 @@ pub(super) async fn remove(files: &RunFiles, path: &GuestPath, recursive: bool) 
     if !recursive {
         return Err(FileErrorCode::IsDirectory.into());
     }
+    let _alone = files.budget().wait_to_walk().await;
     let entries = walk(files, path).await?;
     // The contents of a directory come after it in the list, so they are removed first.
-    for Entry { name, kind } in entries.iter().rev() {
+    for (number, Entry { name, kind }) in entries.iter().rev().enumerate() {
+        if number % STEP == 0 {
+            pause().await;
+        }
         let path = path.join(name)?;
         match kind {
             EntryKind::Directory => files.remove_directory(&path).await?,
@@ -58,3 +77,19 @@ pub(super) async fn remove(files: &RunFiles, path: &GuestPath, recursive: bool) 
     }
     files.remove_directory(path).await
 }
+
+/// Lets the run be stopped here. Not `yield_now` of tokio, which may wake its caller only when the thread has nothing
+/// else to do: a blocking call of the script would wait for itself.
+fn pause() -> impl Future<Output = ()> {
+    let mut has_paused = false;
+    poll_fn(move |task| {
+        if std::mem::replace(&mut has_paused, true) {
+            return Poll::Ready(());
+        }
+        task.waker().wake_by_ref();
+        Poll::Pending
+    })
+}
+
+#[cfg(test)]
+mod tests;
