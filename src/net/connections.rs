@@ -7,7 +7,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime};
 
 use futures::FutureExt as _;
@@ -36,9 +36,10 @@ const MAX_IDLE_CONNECTIONS: usize = 16;
 /// Addresses of one host that are tried. Some names have hundreds.
 const MAX_ADDRESSES: usize = 16;
 
-/// Names that one run resolves at the same time. Each takes a thread until the system's resolver
-/// times out.
+/// Names that one run, and all runs of the process together, resolve at the same time. Each takes a thread until the
+/// system's resolver times out: half a minute, which may be longer than its run. The runtime has 512 of them.
 const MAX_RESOLUTIONS: usize = 4;
+const MAX_RESOLUTIONS_OF_ALL: usize = 64;
 
 /// Maximum number of headers of a response over HTTP/1, where hyper bounds their bytes with its buffer of
 /// some 400 KiB, and bytes of them over HTTP/2.
@@ -102,17 +103,30 @@ pub(crate) struct HttpResponse {
 
 /// Resolves names as other programs of this machine do, [`MAX_RESOLUTIONS`] at the same time.
 pub(crate) fn system_resolver() -> Resolver {
-    let free = Arc::new(Semaphore::new(MAX_RESOLUTIONS));
+    static ALL: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(MAX_RESOLUTIONS_OF_ALL)));
+    resolver(look_up, &ALL)
+}
+
+/// Asks the system's resolver, which blocks the thread and cannot be cancelled.
+fn look_up(host: &str) -> io::Result<Vec<IpAddr>> {
+    Ok((host, 0).to_socket_addrs()?.map(|address| address.ip()).collect())
+}
+
+/// Resolves names with a function that blocks, while there is one of [`MAX_RESOLUTIONS`] permits and one of `all`.
+fn resolver(
+    look_up: impl Fn(&str) -> io::Result<Vec<IpAddr>> + Clone + Send + Sync + 'static,
+    all: &Arc<Semaphore>,
+) -> Resolver {
+    let (own, all) = (Arc::new(Semaphore::new(MAX_RESOLUTIONS)), Arc::clone(all));
     Arc::new(move |host| {
-        let (host, free) = (host.to_owned(), Arc::clone(&free));
+        let (host, look_up) = (host.to_owned(), look_up.clone());
+        let (own, all) = (Arc::clone(&own), Arc::clone(&all));
         async move {
-            // The semaphore is never closed, so there always is one.
-            let permit = free.acquire_owned().await.ok();
-            // The system's resolver blocks a thread and cannot be cancelled: the permit is that thread's.
+            // The semaphores are never closed, so there always are permits. They are the thread's.
+            let permits = (own.acquire_owned().await.ok(), all.acquire_owned().await.ok());
             let resolve = move || {
-                let found =
-                    (&*host, 0).to_socket_addrs().map(|found| found.map(|address| address.ip()).collect());
-                drop(permit);
+                let found = look_up(&host);
+                drop(permits);
                 found
             };
             tokio::task::spawn_blocking(resolve).await?
