@@ -29,6 +29,7 @@ use wasmtime_wasi::p2::{
 };
 use wasmtime_wasi::{HostMonotonicClock, HostWallClock, WasiCtx, WasiCtxView, WasiView};
 
+pub(super) use self::memory_limit::GuestMemory;
 use self::memory_limit::MemoryLimiter;
 use super::files;
 use crate::durations::nanoseconds;
@@ -184,7 +185,8 @@ impl<R> GuestState<R> {
     }
 
     pub(super) fn file_system(&mut self) -> files::FileSystem<'_> {
-        files::FileSystem { table: &mut self.table, files: self.files.as_ref() }
+        let memory = self.memory.shared();
+        files::FileSystem { table: &mut self.table, files: self.files.as_ref(), memory }
     }
 }
 
