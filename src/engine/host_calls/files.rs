@@ -31,6 +31,9 @@ const RANDOM_LETTERS: usize = 6;
 /// Maximum bytes of a query for a content block.
 const MAX_BLOCK_REQUEST: usize = 64 << 10;
 
+/// Maximum bytes of a media type with its parameters.
+const MAX_MEDIA_TYPE: usize = 1_024;
+
 /// Maximum characters of a path in a message.
 const MAX_SHOWN: usize = 200;
 
@@ -364,6 +367,11 @@ pub(super) async fn block(
     block: FileBlock,
 ) -> Result<String, ToolError> {
     let FileBlock { path, mime_type } = block;
+    // It waits with the file.
+    if let Some(length) = mime_type.as_ref().map(String::len).filter(|&length| length > MAX_MEDIA_TYPE) {
+        let message = format!("emit: the mimeType has {length} bytes, at most {MAX_MEDIA_TYPE} are possible");
+        return Err(ToolError::new(ToolErrorCode::InvalidArguments, message));
+    }
     let bytes = async { read_all(files, result_bytes, &resolve(&path)?).await };
     let shown = visible_preview(&path, MAX_SHOWN);
     let bytes = bytes.await.map_err(|error| {
@@ -432,3 +440,6 @@ fn mime_of(path: &str, bytes: &[u8]) -> &'static str {
         _ => "application/octet-stream",
     }
 }
+
+#[cfg(test)]
+mod tests;
