@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use http::header::{self, HeaderValue};
 use parking_lot::Mutex;
 use reqwest::Client;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -40,6 +41,9 @@ const MAX_ADDRESSES: usize = 16;
 /// system's resolver times out: half a minute, which may be longer than its run. The runtime has 512 of them.
 const MAX_RESOLUTIONS: usize = 4;
 const MAX_RESOLUTIONS_OF_ALL: usize = 64;
+
+/// The compression that servers are told of.
+const GZIP: &str = "gzip";
 
 /// Maximum number of headers of a response over HTTP/1, where hyper bounds their bytes with its buffer of
 /// some 400 KiB, and bytes of them over HTTP/2.
@@ -192,9 +196,14 @@ impl Connections {
         self.check(&origin)?;
         check_clock(&request.url, SystemTime::now()).map_err(failed)?;
         let client = self.client(&origin).await?;
+        let mut headers = request.headers.clone();
+        // A range is one of the body as it is sent: compressed, it would be of no use.
+        if !headers.contains_key(header::RANGE) {
+            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(GZIP));
+        }
         let sent = client
             .request(request.method.clone(), request.url.clone())
-            .headers(request.headers.clone())
+            .headers(headers)
             .body(request.body.clone())
             .send();
         let by = ends.min(Instant::now() + self.times.connect + self.times.head);
@@ -202,8 +211,14 @@ impl Connections {
             Ok(response) => response.map_err(|error| failure(&origin, &error))?,
             Err(_elapsed) => return Err(timed_out(&origin, "no response")),
         };
-        let head = Head { status: response.status(), headers: response.headers().clone() };
-        let body = ResponseBody::new(response, max_body, self.times.idle, ends);
+        let mut head = Head { status: response.status(), headers: response.headers().clone() };
+        let is_compressed = head.headers.get(header::CONTENT_ENCODING).is_some_and(|coding| coding == GZIP);
+        if is_compressed {
+            // Neither is true of what the script gets.
+            head.headers.remove(header::CONTENT_ENCODING);
+            head.headers.remove(header::CONTENT_LENGTH);
+        }
+        let body = ResponseBody::new(response, is_compressed, max_body, self.times.idle, ends);
         Ok(HttpResponse { head, body })
     }
 
@@ -315,7 +330,8 @@ fn client(is_tls: bool, addresses: Vec<SocketAddr>, times: &Times) -> reqwest::R
         .redirect(Policy::none())
         .retry(reqwest::retry::never())
         .referer(false)
-        .gzip(true)
+        // Bodies are decompressed in steps (`gunzip.rs`).
+        .no_gzip()
         .connect_timeout(times.connect)
         .pool_idle_timeout(times.idle)
         .pool_max_idle_per_host(MAX_IDLE_CONNECTIONS)

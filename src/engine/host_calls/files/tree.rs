@@ -1,9 +1,7 @@
 //! Operations on a directory and everything in it.
 
-use std::future::poll_fn;
-use std::task::Poll;
-
 use crate::files::{Entry, EntryKind, FileError, FileErrorCode, GuestPath, RunFiles};
+use crate::steps::end_step;
 
 /// Maximum entries that one operation on a whole directory visits.
 const MAX_WALKED: usize = 100_000;
@@ -37,7 +35,7 @@ async fn walk(files: &RunFiles, path: &GuestPath) -> Result<Vec<Entry>, FileErro
         }
         let directory = if prefix.is_empty() { path.clone() } else { path.join(&prefix)? };
         // Directories in memory are there at once: without it the run could not be stopped before the end.
-        pause().await;
+        end_step().await;
         for Entry { name, kind } in files.entries(&directory).await? {
             let below = format!("{prefix}{name}");
             bytes += below.len();
@@ -67,7 +65,7 @@ pub(super) async fn remove(files: &RunFiles, path: &GuestPath, recursive: bool) 
     // The contents of a directory come after it in the list, so they are removed first.
     for (number, Entry { name, kind }) in entries.iter().rev().enumerate() {
         if number % STEP == 0 {
-            pause().await;
+            end_step().await;
         }
         let path = path.join(name)?;
         match kind {
@@ -76,19 +74,6 @@ pub(super) async fn remove(files: &RunFiles, path: &GuestPath, recursive: bool) 
         }
     }
     files.remove_directory(path).await
-}
-
-/// Lets the run be stopped here. Not `yield_now` of tokio, which may wake its caller only when the thread has nothing
-/// else to do: a blocking call of the script would wait for itself.
-fn pause() -> impl Future<Output = ()> {
-    let mut has_paused = false;
-    poll_fn(move |task| {
-        if std::mem::replace(&mut has_paused, true) {
-            return Poll::Ready(());
-        }
-        task.waker().wake_by_ref();
-        Poll::Pending
-    })
 }
 
 #[cfg(test)]
