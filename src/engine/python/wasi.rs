@@ -7,7 +7,7 @@
 //! which is an `OSError` in Python. The others take a handle that no guest can hold, and trap. An import
 //! that is not named here is an error when the component is linked.
 
-mod memory_limit;
+pub(super) mod memory_limit;
 
 use std::fmt;
 use std::pin::Pin;
@@ -29,7 +29,6 @@ use wasmtime_wasi::p2::{
 };
 use wasmtime_wasi::{HostMonotonicClock, HostWallClock, WasiCtx, WasiCtxView, WasiView};
 
-pub(super) use self::memory_limit::GuestMemory;
 use self::memory_limit::MemoryLimiter;
 use super::files;
 use crate::durations::nanoseconds;
