@@ -39,7 +39,7 @@ async fn v_819_a_body_without_output_ends_with_its_time() {
         timeout_ms: None,
     };
     let times = Times { connect: LONG, head: LONG, idle: Duration::from_millis(500), total: LONG };
-    let connections = Connections::new(Arc::new(|_: &str, _| Grant::Itself), system_resolver(), times);
+    let connections = Connections::new(Arc::new(|_: &str, _: u16| Grant::Itself), system_resolver(), times);
     let request = HttpRequest::prepare(request).unwrap();
     let mut response = connections.send(&request, 1 << 20, Instant::now() + LONG).await.unwrap();
     let names: Vec<String> = response.head.pairs().into_iter().map(|[name, _value]| name).collect();
