@@ -1,7 +1,7 @@
 //! Decompresses the body of a response in steps of bounded size.
 //!
-//! reqwest can do that too, but it goes on until there is output: a host that sends blocks without any kept the script's
-//! thread for as long as it liked. This is given what has arrived, and returns after a part of it.
+//! reqwest can do that too, but it goes on until there is output: a host that sends blocks without any would keep the
+//! script's thread for as long as it likes. This is given what has arrived, and returns after a part of it.
 
 use std::io::{self, ErrorKind};
 
