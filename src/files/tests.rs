@@ -468,6 +468,13 @@ async fn another_process_is_not_trusted() {
         let shown = format!("{operation:?}").chars().take(100).collect::<String>();
         assert_eq!(attempt(operation).await.unwrap_err(), code, "{shown}");
     }
+    // Its scratch directory is its own.
+    for operation in [
+        Op::Open { path: "/tmp/x".to_owned(), mode: writing() },
+        Op::CreateDirectory { path: "/tmp/x".to_owned() },
+    ] {
+        assert_eq!(attempt(operation).await.unwrap_err(), "EACCES");
+    }
     // Handles, and operations that are not awaited.
     let mode = OpenMode { read: true, ..writing() };
     for number in 1..=256 {

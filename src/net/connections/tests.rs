@@ -486,7 +486,7 @@ async fn v_815_all_runs_together_resolve_a_bounded_number_of_names() {
         }
         free.push(all.available_permits());
         let gate = Arc::clone(&gate);
-        tokio::task::spawn_blocking(move || drop(gate.wait())).await.unwrap();
+        tokio::task::spawn_blocking(move || gate.wait()).await.unwrap();
     }
     for one in found {
         assert_eq!(one.await.unwrap().unwrap(), [LOOPBACK]);
