@@ -64,7 +64,7 @@ pub(super) async fn remove(files: &RunFiles, path: &GuestPath, recursive: bool) 
     let entries = walk(files, path).await?;
     // The contents of a directory come after it in the list, so they are removed first.
     for (number, Entry { name, kind }) in entries.iter().rev().enumerate() {
-        if number % STEP == 0 {
+        if number.is_multiple_of(STEP) {
             end_step().await;
         }
         let path = path.join(name)?;
