@@ -53,6 +53,7 @@ mod server {
     pub(crate) mod stdio;
     mod unserved;
 }
+mod steps;
 mod storage {
     pub(crate) mod files;
     pub(crate) mod ownership;

@@ -224,6 +224,7 @@ mod rate;
 mod run;
 #[cfg(feature = "server")]
 pub mod server;
+mod steps;
 mod storage;
 mod sync;
 mod telemetry;

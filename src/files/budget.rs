@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use tokio::sync::Notify;
+use tokio::sync::{Mutex, MutexGuard, Notify};
 
 /// Files in memory may not use this fraction (1/8) of the limit, so that a script that fills the scratch directory
 /// can go on.
@@ -19,6 +19,9 @@ pub(crate) struct MemoryBudget {
     waiting: AtomicUsize,
     /// Notified when there are fewer of them.
     freed: Notify,
+    /// Locked by an operation that goes through a whole directory, across its waits for the file system: nobody knows
+    /// before how many names it will hold.
+    walk: Mutex<()>,
     /// Bytes that the engine uses for the script.
     engine: OnceLock<Box<dyn Fn() -> usize + Send + Sync>>,
 }
@@ -32,7 +35,7 @@ impl fmt::Debug for MemoryBudget {
 impl MemoryBudget {
     pub(crate) fn new(limit: usize) -> Self {
         let (used, waiting) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Self { limit, used, waiting, freed: Notify::new(), engine: OnceLock::new() }
+        Self { limit, used, waiting, freed: Notify::new(), walk: Mutex::default(), engine: OnceLock::new() }
     }
 
     /// Sets the function that returns how many bytes of memory the engine uses. An engine calls
@@ -70,6 +73,12 @@ impl MemoryBudget {
             }
             freed.await;
         }
+    }
+
+    /// Waits until no other operation goes through a whole directory, and keeps others waiting until the returned value
+    /// is dropped. Dropping the future cancels it.
+    pub(crate) async fn wait_to_walk(&self) -> MutexGuard<'_, ()> {
+        self.walk.lock().await
     }
 
     /// Counts more bytes, if they fit.

@@ -13,7 +13,7 @@ use super::elsewhere::{FileAnswer, FileOperation, MAX_WRITE};
 use super::error::{FileError, FileErrorCode};
 use super::operations::Operation;
 use super::path::GuestPath;
-use super::space::{OpenFile, RunFiles};
+use super::space::{NextInScratch, OpenFile, RunFiles};
 
 /// Maximum number of operations in flight. A script waits for each; this bounds what a process that was taken over can
 /// make the host hold, 1 MiB for each.
@@ -61,6 +61,15 @@ impl HostedFiles {
         self.open.lock().get(&number).cloned().ok_or_else(|| FileErrorCode::BadDescriptor.into())
     }
 
+    /// Refuses to make anything in the scratch directory: that of the script is in the other process, whose memory is
+    /// measured. A process that was taken over could have another one here.
+    fn check_place(&self, path: &GuestPath) -> Result<(), FileError> {
+        match self.files.next_in_scratch(path, None) {
+            Ok(NextInScratch::Elsewhere) => Ok(()),
+            _ => Err(FileErrorCode::Access.into()),
+        }
+    }
+
     async fn answer(&self, operation: FileOperation) -> Result<FileAnswer, FileError> {
         use FileOperation as Op;
 
@@ -71,7 +80,11 @@ impl HostedFiles {
             }
             Op::Entries { path } => return files.entries(&at(path)?).await.map(FileAnswer::Entries),
             Op::Open { path, mode } => {
-                let file = files.open(&at(path)?, mode).await?;
+                let path = at(path)?;
+                if mode.write || mode.append || mode.create || mode.truncate {
+                    self.check_place(&path)?;
+                }
+                let file = files.open(&path, mode).await?;
                 let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
                 self.open.lock().insert(number, Arc::new(file));
                 return Ok(FileAnswer::Opened(number));
@@ -86,7 +99,11 @@ impl HostedFiles {
             Op::Write { bytes, .. } if bytes.len() > MAX_WRITE => {
                 return Err(FileErrorCode::FileTooLarge.into());
             }
-            Op::CreateDirectory { path } => files.create_directory(&at(path)?).await?,
+            Op::CreateDirectory { path } => {
+                let path = at(path)?;
+                self.check_place(&path)?;
+                files.create_directory(&path).await?;
+            }
             Op::RemoveFile { path } => files.remove_file(&at(path)?).await?,
             Op::RemoveDirectory { path } => files.remove_directory(&at(path)?).await?,
             Op::Rename { from, to } => files.rename(&at(from)?, &at(to)?).await?,

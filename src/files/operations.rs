@@ -163,11 +163,11 @@ impl GrantedFile for SystemFile {
     fn write(&self, offset: Option<u64>, bytes: Vec<u8>) -> Operation<()> {
         let (file, quota) = (Arc::clone(&self.file), Arc::clone(&self.system.quota));
         self.system.blocking(move || {
-            let offset = match offset {
-                Some(offset) => offset,
-                None => file.metadata()?.len(),
-            };
-            quota.write(offset, bytes.len() as u64)?;
+            let size = file.metadata()?.len();
+            let offset = offset.unwrap_or(size);
+            let gap = if bytes.is_empty() { 0 } else { offset.saturating_sub(size) };
+            // A gap has no space yet. A block of it gets some with its first byte, so that all of it counts.
+            quota.write(offset - gap, gap.saturating_add(bytes.len() as u64))?;
             // With the flag for appending the system ignores the offset.
             Ok(file.write_all_at(&bytes, offset)?)
         })

@@ -258,6 +258,32 @@ async fn quotas_hold() {
     assert_eq!(write(&files, at("1"), "").await, Err("EDQUOT"));
 }
 
+/// Threat 814: a byte in each block of a file takes all of its space.
+#[tokio::test]
+async fn v_814_gaps_count_as_written() {
+    let place = tempfile::tempdir().unwrap();
+    let files = files(&[(place.path(), Access::Write)]);
+    let mut mode = writing();
+    let mut counted = 0;
+    for (name, written) in [("0", 4_000), ("1", 4_000), ("2", 1_990)] {
+        let file = files.open(&path(place.path().join(name)), mode).await.unwrap();
+        file.write(written - 1, vec![1]).await.unwrap();
+        // Nothing is written, and no file becomes longer.
+        file.write(3_999, Vec::new()).await.unwrap();
+        assert_eq!(file.metadata().await.unwrap().size, written);
+        counted += written;
+    }
+    assert_eq!(counted, 9_990);
+    mode.create = false;
+    mode.truncate = false;
+    let file = files.open(&path(place.path().join("0")), mode).await.unwrap();
+    // In the gap a byte is a byte.
+    for offset in 0..10 {
+        file.write(offset * 100, vec![1]).await.unwrap();
+    }
+    assert_eq!(file.write(0, vec![1]).await.unwrap_err().code.as_str(), "EDQUOT");
+}
+
 /// The longest directory decides, and `/tmp` is the scratch directory whatever is granted above it.
 #[tokio::test]
 async fn the_longest_directory_decides() {
@@ -441,6 +467,13 @@ async fn another_process_is_not_trusted() {
     ] {
         let shown = format!("{operation:?}").chars().take(100).collect::<String>();
         assert_eq!(attempt(operation).await.unwrap_err(), code, "{shown}");
+    }
+    // Its scratch directory is its own.
+    for operation in [
+        Op::Open { path: "/tmp/x".to_owned(), mode: writing() },
+        Op::CreateDirectory { path: "/tmp/x".to_owned() },
+    ] {
+        assert_eq!(attempt(operation).await.unwrap_err(), "EACCES");
     }
     // Handles, and operations that are not awaited.
     let mode = OpenMode { read: true, ..writing() };

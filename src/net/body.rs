@@ -5,8 +5,11 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use reqwest::Response;
 use tokio::time::{Instant, timeout_at};
+use tokio_util::bytes::Bytes;
 
+use super::gunzip::{Gunzip, Step};
 use super::response::cause;
+use crate::steps::end_step;
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Bytes that are put together to one part, if they have arrived: so many that the cost of the host call does not
@@ -18,6 +21,8 @@ const PART_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct ResponseBody {
     response: Response,
+    /// Decompresses it, if it is compressed.
+    gunzip: Option<Box<Gunzip>>,
     received: usize,
     max: usize,
     idle: Duration,
@@ -34,8 +39,16 @@ pub(crate) struct Part {
 }
 
 impl ResponseBody {
-    pub(crate) fn new(response: Response, max: usize, idle: Duration, ends: Instant) -> Self {
-        Self { response, received: 0, max, idle, ends, is_over: false }
+    /// `is_compressed` says that it is in gzip.
+    pub(super) fn new(
+        response: Response,
+        is_compressed: bool,
+        max: usize,
+        idle: Duration,
+        ends: Instant,
+    ) -> Self {
+        let gunzip = is_compressed.then(|| Box::new(Gunzip::new()));
+        Self { response, gunzip, received: 0, max, idle, ends, is_over: false }
     }
 
     /// Whether the server says that there is no body.
@@ -53,10 +66,10 @@ impl ResponseBody {
         self.read(&mut part).await?;
         while !part.is_last && part.bytes.len() < PART_BYTES {
             // Adds what has arrived already.
-            match self.response.chunk().now_or_never() {
+            match self.chunk().now_or_never() {
                 Some(Ok(Some(chunk))) => self.take(&mut part, &chunk)?,
                 Some(Ok(None)) => self.end(&mut part),
-                Some(Err(error)) => return Err(broken(&error)),
+                Some(Err(error)) => return Err(error),
                 None => break,
             }
         }
@@ -76,10 +89,10 @@ impl ResponseBody {
         }
         let by = Instant::now() + patience;
         while !part.is_last && part.bytes.len() < PART_BYTES {
-            match timeout_at(by, self.response.chunk()).await {
+            match timeout_at(by, self.chunk()).await {
                 Ok(Ok(Some(chunk))) => self.take(&mut part, &chunk)?,
                 Ok(Ok(None)) => self.end(&mut part),
-                Ok(Err(error)) => return Err(broken(&error)),
+                Ok(Err(error)) => return Err(error),
                 Err(_elapsed) => break,
             }
         }
@@ -92,17 +105,42 @@ impl ResponseBody {
             return Ok(());
         }
         let by = self.ends.min(Instant::now() + self.idle);
-        match timeout_at(by, self.response.chunk()).await {
+        match timeout_at(by, self.chunk()).await {
             Ok(Ok(Some(chunk))) => self.take(part, &chunk),
             Ok(Ok(None)) => {
                 self.end(part);
                 Ok(())
             }
-            Ok(Err(error)) => Err(broken(&error)),
+            Ok(Err(error)) => Err(error),
             Err(_elapsed) => Err(ToolError::new(
                 ToolErrorCode::NetTimeout,
                 "the rest of the response did not come in time",
             )),
+        }
+    }
+
+    /// The next bytes of the body, decompressed; `None` at its end. Dropping the future loses nothing.
+    async fn chunk(&mut self) -> Result<Option<Bytes>, ToolError> {
+        loop {
+            let Some(gunzip) = &mut self.gunzip else {
+                return self.response.chunk().await.map_err(|error| broken(&error));
+            };
+            match gunzip.step() {
+                Ok(Step::Output(bytes)) => return Ok(Some(bytes)),
+                Ok(Step::End) => return Ok(None),
+                Ok(Step::Nothing) => {}
+                Ok(Step::Wanted) => match self.response.chunk().await {
+                    Ok(Some(arrived)) => gunzip.put(arrived),
+                    Ok(None) => gunzip.end(),
+                    Err(error) => return Err(broken(&error)),
+                },
+                Err(error) => {
+                    let message = format!("the response cannot be decompressed: {error}");
+                    return Err(ToolError::new(ToolErrorCode::NetFailed, message));
+                }
+            }
+            // What goes on without any output ends with its time, or with its run.
+            end_step().await;
         }
     }
 
@@ -129,3 +167,6 @@ fn broken(error: &reqwest::Error) -> ToolError {
     let message = format!("the response ended before its body did: {}", cause(error));
     ToolError::new(ToolErrorCode::NetFailed, message)
 }
+
+#[cfg(test)]
+mod tests;

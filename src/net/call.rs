@@ -93,7 +93,8 @@ impl FetchCall {
         match self {
             Self::Open(request) => {
                 let headers = request.headers.iter().map(|(name, value)| name.len() + value.len());
-                request.url.len() + headers.sum::<usize>() + request.body.as_ref().map_or(0, GuestBytes::len)
+                let line = request.method.len() + request.url.len();
+                line + headers.sum::<usize>() + request.body.as_ref().map_or(0, GuestBytes::len)
             }
             Self::Read(_) | Self::Close(_) => 0,
         }

@@ -7,11 +7,12 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use http::header::{self, HeaderValue};
 use parking_lot::Mutex;
 use reqwest::Client;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -36,9 +37,13 @@ const MAX_IDLE_CONNECTIONS: usize = 16;
 /// Addresses of one host that are tried. Some names have hundreds.
 const MAX_ADDRESSES: usize = 16;
 
-/// Names that one run resolves at the same time. Each takes a thread until the system's resolver
-/// times out.
+/// Names that one run, and all runs of the process together, resolve at the same time. Each takes a thread until the
+/// system's resolver times out: half a minute, which may be longer than its run. The runtime has 512 of them.
 const MAX_RESOLUTIONS: usize = 4;
+const MAX_RESOLUTIONS_OF_ALL: usize = 64;
+
+/// The compression that servers are told of.
+const GZIP: &str = "gzip";
 
 /// Maximum number of headers of a response over HTTP/1, where hyper bounds their bytes with its buffer of
 /// some 400 KiB, and bytes of them over HTTP/2.
@@ -102,17 +107,30 @@ pub(crate) struct HttpResponse {
 
 /// Resolves names as other programs of this machine do, [`MAX_RESOLUTIONS`] at the same time.
 pub(crate) fn system_resolver() -> Resolver {
-    let free = Arc::new(Semaphore::new(MAX_RESOLUTIONS));
+    static ALL: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(MAX_RESOLUTIONS_OF_ALL)));
+    resolver(look_up, &ALL)
+}
+
+/// Asks the system's resolver, which blocks the thread and cannot be cancelled.
+fn look_up(host: &str) -> io::Result<Vec<IpAddr>> {
+    Ok((host, 0).to_socket_addrs()?.map(|address| address.ip()).collect())
+}
+
+/// Resolves names with a function that blocks, while there is one of [`MAX_RESOLUTIONS`] permits and one of `all`.
+fn resolver(
+    look_up: impl Fn(&str) -> io::Result<Vec<IpAddr>> + Clone + Send + Sync + 'static,
+    all: &Arc<Semaphore>,
+) -> Resolver {
+    let (own, all) = (Arc::new(Semaphore::new(MAX_RESOLUTIONS)), Arc::clone(all));
     Arc::new(move |host| {
-        let (host, free) = (host.to_owned(), Arc::clone(&free));
+        let (host, look_up) = (host.to_owned(), look_up.clone());
+        let (own, all) = (Arc::clone(&own), Arc::clone(&all));
         async move {
-            // The semaphore is never closed, so there always is one.
-            let permit = free.acquire_owned().await.ok();
-            // The system's resolver blocks a thread and cannot be cancelled: the permit is that thread's.
+            // The semaphores are never closed, so there always are permits. They are the thread's.
+            let permits = (own.acquire_owned().await.ok(), all.acquire_owned().await.ok());
             let resolve = move || {
-                let found =
-                    (&*host, 0).to_socket_addrs().map(|found| found.map(|address| address.ip()).collect());
-                drop(permit);
+                let found = look_up(&host);
+                drop(permits);
                 found
             };
             tokio::task::spawn_blocking(resolve).await?
@@ -178,9 +196,14 @@ impl Connections {
         self.check(&origin)?;
         check_clock(&request.url, SystemTime::now()).map_err(failed)?;
         let client = self.client(&origin).await?;
+        let mut headers = request.headers.clone();
+        // A range is one of the body as it is sent: compressed, it would be of no use.
+        if !headers.contains_key(header::RANGE) {
+            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(GZIP));
+        }
         let sent = client
             .request(request.method.clone(), request.url.clone())
-            .headers(request.headers.clone())
+            .headers(headers)
             .body(request.body.clone())
             .send();
         let by = ends.min(Instant::now() + self.times.connect + self.times.head);
@@ -188,8 +211,14 @@ impl Connections {
             Ok(response) => response.map_err(|error| failure(&origin, &error))?,
             Err(_elapsed) => return Err(timed_out(&origin, "no response")),
         };
-        let head = Head { status: response.status(), headers: response.headers().clone() };
-        let body = ResponseBody::new(response, max_body, self.times.idle, ends);
+        let mut head = Head { status: response.status(), headers: response.headers().clone() };
+        let is_compressed = head.headers.get(header::CONTENT_ENCODING).is_some_and(|coding| coding == GZIP);
+        if is_compressed {
+            // Neither is true of what the script gets.
+            head.headers.remove(header::CONTENT_ENCODING);
+            head.headers.remove(header::CONTENT_LENGTH);
+        }
+        let body = ResponseBody::new(response, is_compressed, max_body, self.times.idle, ends);
         Ok(HttpResponse { head, body })
     }
 
@@ -301,7 +330,8 @@ fn client(is_tls: bool, addresses: Vec<SocketAddr>, times: &Times) -> reqwest::R
         .redirect(Policy::none())
         .retry(reqwest::retry::never())
         .referer(false)
-        .gzip(true)
+        // Bodies are decompressed in steps (`gunzip.rs`).
+        .no_gzip()
         .connect_timeout(times.connect)
         .pool_idle_timeout(times.idle)
         .pool_max_idle_per_host(MAX_IDLE_CONNECTIONS)

@@ -5,7 +5,7 @@
 //! This module knows nothing of runs. `src/run/fetch.rs` decides about a script's calls of `fetch`, and passes in which
 //! hosts a person has granted. A request goes through four steps: [`request`] checks what the script wrote,
 //! [`connections`] checks the host, resolves it once and checks every address, connects to exactly those addresses, and
-//! [`body`] bounds what comes back. A redirect goes through all of them again.
+//! [`body`] bounds what comes back and decompresses it. A redirect goes through all of them again.
 
 #[cfg(any(feature = "mcp", feature = "fetch", fuzzing))]
 pub(crate) mod address;
@@ -14,6 +14,8 @@ pub(crate) mod body;
 pub(crate) mod call;
 #[cfg(feature = "fetch")]
 pub(crate) mod connections;
+#[cfg(feature = "fetch")]
+mod gunzip;
 #[cfg(feature = "fetch")]
 pub(crate) mod head;
 #[cfg(any(feature = "mcp", feature = "llm", feature = "http"))]

@@ -12,6 +12,9 @@ use crate::tools::{ToolError, ToolErrorCode};
 /// Maximum length of an address. Servers refuse longer ones, mostly from 8 KiB on.
 const MAX_URL_BYTES: usize = 16 << 10;
 
+/// Maximum length of a method. The longest in the registry of methods has 17 letters.
+const MAX_METHOD_BYTES: usize = 64;
+
 /// Maximum number of a request's headers, and bytes of all of them. Servers have bounds of this order.
 const MAX_HEADERS: usize = 100;
 const MAX_HEADER_BYTES: usize = 64 << 10;
@@ -203,6 +206,12 @@ fn checked(mut url: Url) -> Result<Url, ToolError> {
 }
 
 fn method(text: &str) -> Result<Method, ToolError> {
+    if text.len() > MAX_METHOD_BYTES {
+        return Err(invalid(format!(
+            "the method has {} bytes, at most {MAX_METHOD_BYTES} can be sent",
+            text.len()
+        )));
+    }
     let upper = text.to_ascii_uppercase();
     if FORBIDDEN_METHODS.contains(&&*upper) {
         return Err(invalid(format!("the method {upper} is refused")));

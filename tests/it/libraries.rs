@@ -49,7 +49,10 @@ const LIBRARIES: &[(&str, Users)] = &[
     ("ruff_python_parser", One("engine/python/survey")),
     ("ruff_text_size", One("engine/python/survey")),
     ("ruzstd", One("engine/python/unpack")),
-    ("flate2", One("engine/python/unpack")),
+    (
+        "flate2",
+        Several(&["engine/python/unpack", "net/gunzip"], "machine code in the program; bodies of responses"),
+    ),
     ("cx-python-component", One("engine/python/interpreter")),
     // Worker processes.
     ("postcard", One("engine/process/frames")),

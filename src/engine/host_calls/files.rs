@@ -4,6 +4,8 @@
 //! An operation that fails is answered with `{"failed": {code, message, ...}}`, of which the guest makes an
 //! error like Node's. Bytes are base64.
 
+mod tree;
+
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -13,20 +15,12 @@ use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use self::tree::{list, remove};
 use crate::files::{Entry, EntryKind, FileError, FileErrorCode, GuestPath, Metadata, OpenMode, RunFiles};
 use crate::run::context::ExecutionContext;
 use crate::text::ids::short_random_id;
 use crate::text::{start, visible_preview};
 use crate::tools::{ToolError, ToolErrorCode};
-
-/// Maximum entries that one operation on a whole directory visits.
-const MAX_WALKED: usize = 100_000;
-
-/// Maximum bytes of the paths that it collects.
-const MAX_WALKED_BYTES: usize = 16 << 20;
-
-/// Maximum depth of nested directories that such an operation follows.
-const MAX_DEPTH: usize = 256;
 
 /// Maximum number of names that are tried for a temporary directory.
 const MAX_TRIES: usize = 100;
@@ -36,6 +30,9 @@ const RANDOM_LETTERS: usize = 6;
 
 /// Maximum bytes of a query for a content block.
 const MAX_BLOCK_REQUEST: usize = 64 << 10;
+
+/// Maximum bytes of a media type with its parameters.
+const MAX_MEDIA_TYPE: usize = 1_024;
 
 /// Maximum characters of a path in a message.
 const MAX_SHOWN: usize = 200;
@@ -126,7 +123,7 @@ async fn operate(context: &ExecutionContext, call: FileCall) -> Result<Value, Fi
         }
         FileCall::ReadDirectory { path, recursive } => {
             let path = resolve(&path)?;
-            let entries = if recursive { walk(files, &path).await? } else { files.entries(&path).await? };
+            let entries = if recursive { list(files, &path).await? } else { files.entries(&path).await? };
             Ok(entries.into_iter().map(|Entry { name, kind }| json!([name, kind_name(kind)])).collect())
         }
         FileCall::MakeDirectory { path, recursive } => {
@@ -267,34 +264,6 @@ fn kind_name(kind: EntryKind) -> &'static str {
     }
 }
 
-/// All entries below a directory, as paths from it. Links are not followed.
-async fn walk(files: &RunFiles, path: &GuestPath) -> Result<Vec<Entry>, FileError> {
-    const TOO_DEEP: &str = "more than 256 directories in each other are not followed: begin further down";
-    const TOO_MANY: &str =
-        "at most 100,000 entries, with 16 MiB of paths, are visited at once: visit each directory by itself";
-    let mut found: Vec<Entry> = Vec::new();
-    let mut waiting = vec![(String::new(), path.clone(), 0)];
-    let mut bytes = 0;
-    while let Some((prefix, directory, depth)) = waiting.pop() {
-        if depth > MAX_DEPTH {
-            return Err(FileError::with_hint(FileErrorCode::Loop, TOO_DEEP));
-        }
-        for Entry { name, kind } in files.entries(&directory).await? {
-            let below = format!("{prefix}{name}");
-            bytes += below.len();
-            if found.len() == MAX_WALKED || bytes > MAX_WALKED_BYTES {
-                return Err(FileError::with_hint(FileErrorCode::Unsupported, TOO_MANY));
-            }
-            if kind == EntryKind::Directory {
-                waiting.push((format!("{below}/"), directory.join(&name)?, depth + 1));
-            }
-            found.push(Entry { name: below, kind });
-        }
-    }
-    found.sort_unstable_by(|one, other| one.name.cmp(&other.name));
-    Ok(found)
-}
-
 /// Creates a directory and those above it. Returns the first one that it has created.
 async fn make_all(files: &RunFiles, path: &GuestPath) -> Result<Option<String>, FileError> {
     let mut first = None;
@@ -345,26 +314,6 @@ async fn make_temporary(context: &ExecutionContext, prefix: &str) -> Result<Stri
         }
     }
     Err(FileErrorCode::Exists.into())
-}
-
-/// Removes a file, or a directory with everything in it. Links are removed and not followed.
-async fn remove(files: &RunFiles, path: &GuestPath, recursive: bool) -> Result<(), FileError> {
-    if files.metadata(path, false).await?.kind != EntryKind::Directory {
-        return files.remove_file(path).await;
-    }
-    if !recursive {
-        return Err(FileErrorCode::IsDirectory.into());
-    }
-    let entries = walk(files, path).await?;
-    // The contents of a directory come after it in the list, so they are removed first.
-    for Entry { name, kind } in entries.iter().rev() {
-        let path = path.join(name)?;
-        match kind {
-            EntryKind::Directory => files.remove_directory(&path).await?,
-            _ => files.remove_file(&path).await?,
-        }
-    }
-    files.remove_directory(path).await
 }
 
 async fn copy(files: &RunFiles, from: &GuestPath, to: &GuestPath, exclusive: bool) -> Result<(), FileError> {
@@ -418,6 +367,11 @@ pub(super) async fn block(
     block: FileBlock,
 ) -> Result<String, ToolError> {
     let FileBlock { path, mime_type } = block;
+    // It waits with the file.
+    if let Some(length) = mime_type.as_ref().map(String::len).filter(|&length| length > MAX_MEDIA_TYPE) {
+        let message = format!("emit: the mimeType has {length} bytes, at most {MAX_MEDIA_TYPE} are possible");
+        return Err(ToolError::new(ToolErrorCode::InvalidArguments, message));
+    }
     let bytes = async { read_all(files, result_bytes, &resolve(&path)?).await };
     let shown = visible_preview(&path, MAX_SHOWN);
     let bytes = bytes.await.map_err(|error| {
@@ -486,3 +440,6 @@ fn mime_of(path: &str, bytes: &[u8]) -> &'static str {
         _ => "application/octet-stream",
     }
 }
+
+#[cfg(test)]
+mod tests;

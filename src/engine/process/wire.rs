@@ -1,6 +1,7 @@
 //! The messages between an executor and a worker process, and their conversion to the values of a
 //! run. Everything that a worker sends is checked here, because a script may have taken it over.
 
+mod measures;
 mod terms;
 
 use std::sync::Arc;
@@ -173,7 +174,9 @@ pub(crate) enum FromWorker {
     /// The worker is warm, with these measures of its sandbox.
     Ready {
         protocol: u32,
+        #[serde(deserialize_with = "measures::read")]
         active: Vec<String>,
+        #[serde(deserialize_with = "measures::read")]
         missing: Vec<String>,
     },
     /// The worker cannot start, for this reason.

@@ -8,6 +8,7 @@ use futures::FutureExt as _;
 use tokio_util::bytes::Bytes;
 use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
 
+use super::wasi::memory_limit::GuestMemory;
 use crate::files::{FileError, FileErrorCode, MemoryBudget, OpenFile};
 
 /// Maximum bytes of one write to a stream.
@@ -22,6 +23,8 @@ pub(super) struct FileStream {
     offset: u64,
     /// Counts the bytes of a write until it has ended.
     budget: Arc<MemoryBudget>,
+    /// The memory of the guest, which gets what is read.
+    memory: Arc<GuestMemory>,
     /// What was read ahead because the guest waited for it.
     read: Option<Bytes>,
     /// A write that the guest has begun.
@@ -32,11 +35,22 @@ pub(super) struct FileStream {
 type Waiting<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 impl FileStream {
-    pub(super) fn new(file: Arc<OpenFile>, offset: u64, budget: Arc<MemoryBudget>) -> Self {
-        Self { file, offset, budget, read: None, written: None, failure: None }
+    pub(super) fn new(
+        file: Arc<OpenFile>,
+        offset: u64,
+        budget: Arc<MemoryBudget>,
+        memory: Arc<GuestMemory>,
+    ) -> Self {
+        Self { file, offset, budget, memory, read: None, written: None, failure: None }
+    }
+
+    /// How many bytes the guest gets of those that it asks for.
+    fn at_most(&self, size: usize) -> usize {
+        size.min(self.memory.largest_list(self.budget.used()))
     }
 
     async fn read_some(&mut self, size: usize) -> StreamResult<Bytes> {
+        let size = self.at_most(size);
         match self.file.read(self.offset, size).await {
             Ok(bytes) if bytes.is_empty() && size > 0 => Err(StreamError::Closed),
             Ok(bytes) => {
@@ -104,7 +118,7 @@ impl InputStream for FileStream {
         if bytes.is_empty() {
             return Err(StreamError::Closed);
         }
-        let bytes = bytes.slice(..bytes.len().min(size));
+        let bytes = bytes.slice(..bytes.len().min(self.at_most(size)));
         self.offset += bytes.len() as u64;
         Ok(bytes)
     }

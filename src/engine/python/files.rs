@@ -16,6 +16,7 @@ use wasmtime_wasi::p2::{FsError, FsResult};
 
 use self::values::{code, fs_error};
 use super::file_stream::FileStream;
+use super::wasi::memory_limit::GuestMemory;
 use crate::files::{EntryKind, FileError, FileErrorCode, GuestPath, Metadata, OpenFile, OpenSlot, RunFiles};
 
 /// The files of a guest, as data of its store.
@@ -30,6 +31,8 @@ pub(super) struct FileSystem<'a> {
     pub(super) table: &'a mut ResourceTable,
     /// `None` until the interpreter has a run.
     pub(super) files: Option<&'a Arc<RunFiles>>,
+    /// The guest's memory.
+    pub(super) memory: Arc<GuestMemory>,
 }
 
 /// A handle of the guest's.
@@ -89,7 +92,7 @@ impl FileSystem<'_> {
     fn stream(&self, descriptor: &Resource<types::Descriptor>, offset: u64) -> FsResult<FileStream> {
         let file = self.file(descriptor)?;
         let files = self.run().map_err(|error| fs_error(&error))?;
-        Ok(FileStream::new(file, offset, Arc::clone(files.budget())))
+        Ok(FileStream::new(file, offset, Arc::clone(files.budget()), Arc::clone(&self.memory)))
     }
 
     async fn metadata(&mut self, descriptor: &Resource<types::Descriptor>) -> FsResult<Metadata> {

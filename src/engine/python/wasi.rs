@@ -7,7 +7,7 @@
 //! which is an `OSError` in Python. The others take a handle that no guest can hold, and trap. An import
 //! that is not named here is an error when the component is linked.
 
-mod memory_limit;
+pub(super) mod memory_limit;
 
 use std::fmt;
 use std::pin::Pin;
@@ -184,7 +184,8 @@ impl<R> GuestState<R> {
     }
 
     pub(super) fn file_system(&mut self) -> files::FileSystem<'_> {
-        files::FileSystem { table: &mut self.table, files: self.files.as_ref() }
+        let memory = self.memory.shared();
+        files::FileSystem { table: &mut self.table, files: self.files.as_ref(), memory }
     }
 }
 

@@ -460,3 +460,36 @@ fn ipv6_loopback_needs_a_grant_too() {
     assert!(!run(&granted(&["a.example"])).may_lead_to(&request("http://a.example/").origin(), address));
     assert!(!run(&granted(&["a.example"])).may_lead_to(&request("http://a.example/").origin(), LOOPBACK));
 }
+
+/// Threat 815: a name server that does not answer keeps a thread for longer than its run.
+#[tokio::test]
+async fn v_815_all_runs_together_resolve_a_bounded_number_of_names() {
+    const BOUND: usize = 4;
+    let all = Arc::new(Semaphore::new(BOUND));
+    let (begins, mut begun) = tokio::sync::mpsc::unbounded_channel();
+    // With the test itself.
+    let gate = Arc::new(std::sync::Barrier::new(BOUND + 1));
+    let waiting = Arc::clone(&gate);
+    let look_up = move |_host: &str| {
+        begins.send(()).unwrap();
+        waiting.wait();
+        Ok(vec![LOOPBACK])
+    };
+    // Three runs, each with four names.
+    let runs = [(); 3].map(|()| resolver(look_up.clone(), &all));
+    let found: Vec<_> =
+        runs.iter().flat_map(|run| [(); MAX_RESOLUTIONS].map(|()| tokio::spawn(run("a.example")))).collect();
+    let mut free = Vec::new();
+    for _ in 0..3 {
+        for _ in 0..BOUND {
+            begun.recv().await.unwrap();
+        }
+        free.push(all.available_permits());
+        let gate = Arc::clone(&gate);
+        tokio::task::spawn_blocking(move || gate.wait()).await.unwrap();
+    }
+    for one in found {
+        assert_eq!(one.await.unwrap().unwrap(), [LOOPBACK]);
+    }
+    assert_eq!(free, [0; 3]);
+}

@@ -1,8 +1,7 @@
 use http::HeaderValue;
 
 use super::*;
-use crate::net::call::GuestBytes;
-use crate::net::call::RedirectMode;
+use crate::net::call::{FetchCall, GuestBytes, RedirectMode};
 
 fn wanted(url: &str) -> FetchRequest {
     FetchRequest {
@@ -145,6 +144,17 @@ fn methods_and_headers_are_checked() {
     let body =
         FetchRequest { body: Some(GuestBytes::Base64("YQ==".to_owned())), ..wanted("http://a.example/") };
     assert!(problem(body).contains("no body"));
+}
+
+/// Threat 817: ten thousand requests can wait for a connection.
+#[test]
+fn v_817_a_method_is_short_and_counts() {
+    let with = |length| FetchRequest { method: "A".repeat(length), ..wanted("http://a.example/") };
+    let longest = HttpRequest::prepare(with(MAX_METHOD_BYTES)).unwrap();
+    assert_eq!(longest.method.as_str().len(), MAX_METHOD_BYTES);
+    assert!(problem(with(MAX_METHOD_BYTES + 1)).contains("at most 64"));
+    let bytes = |length| FetchCall::Open(Box::new(with(length))).bytes();
+    assert_eq!(bytes(1_000) - bytes(0), 1_000);
 }
 
 fn head(status: StatusCode, target: &str) -> Head {

@@ -32,7 +32,9 @@ impl StateCall {
         match self {
             Self::Get { key, .. } | Self::Delete { key } => key.len(),
             Self::Keys { prefix } => prefix.len(),
-            Self::Set { key, value, .. } => key.len() + value.len(),
+            Self::Set { key, value, expected } => {
+                key.len() + value.len() + expected.as_ref().map_or(0, String::len)
+            }
         }
     }
 
@@ -75,4 +77,24 @@ pub(crate) fn json_value(text: &str) -> Result<String, StateError> {
     let value =
         value.map_err(|error| StateError::Invalid(format!("the value is not valid JSON: {error}")))?;
     Ok(value.into_text())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Threat 818.
+    #[test]
+    fn v_818_everything_that_a_call_holds_counts() {
+        let text = |length| "a".repeat(length);
+        let calls = [
+            (StateCall::Set { key: text(1), value: text(10), expected: Some(text(100)) }, 111),
+            (StateCall::Set { key: text(1), value: text(10), expected: None }, 11),
+            (StateCall::Get { key: text(7), tagged: true }, 7),
+            (StateCall::Keys { prefix: text(7) }, 7),
+        ];
+        for (call, bytes) in calls {
+            assert_eq!(call.bytes(), bytes, "{call:?}");
+        }
+    }
 }

@@ -169,3 +169,15 @@ fn v_260_memory_comes_back_under_steady_load() {
     let one = report["settledMegabytes"].as_u64().unwrap();
     assert!(one <= report["beforeMegabytes"].as_u64().unwrap() + LEFT_OVER, "{report:#}");
 }
+
+/// Of each directory the host kept its path with all of its names.
+#[test]
+fn v_811_many_directories_below_a_path_of_many_names() {
+    let outcome = bounded(
+        "const deep = '/tmp/' + 'a/'.repeat(1900); await fs.mkdir(deep, { recursive: true });
+         await fs.mkdir('/tmp/w'); for (let i = 0; i < 10000; i++) await fs.mkdir('/tmp/w/' + i);
+         await fs.rename('/tmp/w', deep + 'w');
+         return (await fs.readdir(deep + 'w', { recursive: true })).length",
+    );
+    assert_eq!(outcome["value"], 10_000, "{outcome:#}");
+}

@@ -109,3 +109,31 @@ fn v_475_a_value_is_within_its_limit() {
     assert!(end("12345678901").outcome(&limits, &[]).is_err());
     assert!(end("[1").outcome(&limits, &[]).is_err());
 }
+
+/// Threat 810. During a run a message may have many megabytes, and this one is refused only after it was decoded.
+#[test]
+fn v_810_a_worker_has_as_many_measures_as_a_sandbox_has() {
+    let read = |count| {
+        let texts = || vec![String::new(); count];
+        let ready = FromWorker::Ready { protocol: PROTOCOL, active: texts(), missing: texts() };
+        let (mut frame, max) = (Vec::new(), message_bytes(&Limits::default()));
+        frames::append(&mut frame, frames::RunNumber::NONE, &ready, max).unwrap();
+        let mut decoder = frames::Decoder::new(max);
+        let mut rest = &frame[..];
+        while !rest.is_empty() {
+            let space = decoder.space();
+            let (part, left) = rest.split_at(rest.len().min(space.len()));
+            space[..part.len()].copy_from_slice(part);
+            decoder.filled(part.len());
+            rest = left;
+        }
+        decoder.next::<FromWorker>(frames::RunNumber::NONE).map(|message| match message {
+            Some(FromWorker::Ready { active, missing, .. }) => active.len() + missing.len(),
+            _ => 0,
+        })
+    };
+    assert_eq!(read(20), Ok(40));
+    assert_eq!(read(measures::MAX_MEASURES), Ok(2 * measures::MAX_MEASURES));
+    assert_eq!(read(measures::MAX_MEASURES + 1), Err(frames::FrameError::Malformed));
+    assert_eq!(read(4 << 20), Err(frames::FrameError::Malformed));
+}

@@ -123,7 +123,9 @@ impl types::HostDescriptor for FileSystem<'_> {
         offset: u64,
     ) -> FsResult<(Vec<u8>, bool)> {
         let file = self.file(&descriptor)?;
-        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        let files = self.run().map_err(|error| fs_error(&error))?;
+        let largest = self.memory.largest_list(files.budget().used());
+        let length = usize::try_from(length).unwrap_or(usize::MAX).min(largest);
         let bytes = file.read(offset, length).await.map_err(|error| fs_error(&error))?;
         let is_end = bytes.is_empty() && length > 0;
         Ok((bytes, is_end))

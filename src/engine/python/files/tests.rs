@@ -1,9 +1,16 @@
+use wasmtime_wasi::p2::InputStream as _;
+
 use super::listing::ENTRY_BYTES;
 use super::*;
-use crate::files::{Access, Clock, FileOptions, FileQuota, GrantedDirectory};
+use crate::files::{Access, Clock, FileOptions, FileQuota, GrantedDirectory, OpenMode};
 
 const FILES: usize = 500;
 const NAME_BYTES: usize = 200;
+
+/// A guest whose memory may have `limit` bytes, and has none yet.
+fn guest<'a>(table: &'a mut ResourceTable, files: &'a Arc<RunFiles>, limit: usize) -> FileSystem<'a> {
+    FileSystem { table, files: Some(files), memory: Arc::new(GuestMemory::new(limit)) }
+}
 
 /// The lists of a granted directory are memory of the run, however often it is listed.
 #[tokio::test]
@@ -23,7 +30,7 @@ async fn v_477_lists_of_directories_are_charged() {
         is_dry_run: false,
     }));
     let mut table = ResourceTable::new();
-    let mut guest = FileSystem { table: &mut table, files: Some(&files) };
+    let mut guest = guest(&mut table, &files, 1 << 20);
     let descriptor = |handle: &Resource<types::Descriptor>| Resource::new_borrow(handle.rep());
     let (root, _) = preopens::Host::get_directories(&mut guest).unwrap().remove(0);
     let directory = types::HostDescriptor::open_at(
@@ -51,6 +58,48 @@ async fn v_477_lists_of_directories_are_charged() {
         types::HostDirectoryEntryStream::drop(&mut guest, listing).unwrap();
     }
     assert_eq!(files.budget().used(), 0);
+}
+
+/// The guest allocates what it gets, and its C library ends the run where there is no memory for that.
+#[tokio::test]
+async fn v_816_a_read_has_no_more_bytes_than_the_guest_may_allocate() {
+    const PAGE: usize = 64 << 10;
+    const SIZE: usize = 2 << 20;
+    let files = Arc::new(RunFiles::new(FileOptions {
+        directories: Vec::new(),
+        memory_bytes: 2 * SIZE,
+        quota: Box::new(|| FileQuota { written_bytes: 0, files: 0, file_bytes: 0 }),
+        caller: None,
+        clock: Clock::counting(),
+        runtime: tokio::runtime::Handle::current(),
+        is_dry_run: false,
+    }));
+    let mode = OpenMode { write: true, create: true, ..OpenMode::default() };
+    let file = files.open(&GuestPath::parse("/tmp/x").unwrap(), mode).await.unwrap();
+    file.write(0, vec![1; SIZE]).await.unwrap();
+    assert_eq!(files.budget().used() / PAGE, SIZE / PAGE, "and its name");
+    // The file counts as memory of the guest, and a page of what is left stays for the allocator.
+    for (limit, expected) in
+        [(64 << 20, 1 << 20), (SIZE + 4 * PAGE, 2 * PAGE), (SIZE + PAGE, 4 << 10), (SIZE / 2, 4 << 10)]
+    {
+        let mut table = ResourceTable::new();
+        let mut guest = guest(&mut table, &files, limit);
+        let (root, _) = preopens::Host::get_directories(&mut guest).unwrap().remove(0);
+        let opened = types::HostDescriptor::open_at(
+            &mut guest,
+            root,
+            types::PathFlags::empty(),
+            "tmp/x".to_owned(),
+            types::OpenFlags::empty(),
+            types::DescriptorFlags::READ,
+        );
+        let file = opened.await.unwrap();
+        let mut stream = guest.stream(&file, 0).unwrap();
+        assert_eq!(stream.blocking_read(8 << 20).await.unwrap().len(), expected, "{limit}");
+        let read = types::HostDescriptor::read(&mut guest, file, 8 << 20, 0).await;
+        let (bytes, is_end) = read.unwrap();
+        assert_eq!((bytes.len(), is_end), (expected, false), "{limit}");
+    }
 }
 
 #[cfg(all(feature = "process", target_os = "linux"))]
@@ -96,7 +145,7 @@ mod elsewhere {
         };
         let files = Arc::new(RunFiles::elsewhere(options, Arc::new(NeverWritten)));
         let mut table = ResourceTable::new();
-        let mut guest = FileSystem { table: &mut table, files: Some(&files) };
+        let mut guest = guest(&mut table, &files, 1 << 20);
         let (root, _) = preopens::Host::get_directories(&mut guest).unwrap().remove(0);
         let opened = types::HostDescriptor::open_at(
             &mut guest,

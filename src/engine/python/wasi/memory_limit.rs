@@ -16,6 +16,12 @@ const MAX_MEMORIES: usize = 2;
 /// Maximum number of elements of one table. 5,674 of CPython's functions have their address taken.
 pub(super) const MAX_TABLE_ELEMENTS: usize = 20_000;
 
+/// Bytes of a page of linear memory, by which it grows.
+const PAGE: usize = 64 << 10;
+
+/// Bytes of a list for a guest whose memory can hardly grow: a piece of this size is free in it, or nothing goes on.
+const MIN_LIST: usize = 4 << 10;
+
 /// The memory of a guest, which other threads read and limit.
 #[derive(Debug)]
 pub(crate) struct GuestMemory {
@@ -24,6 +30,19 @@ pub(crate) struct GuestMemory {
 }
 
 impl GuestMemory {
+    pub(in crate::engine::python) fn new(limit: usize) -> Self {
+        Self { limit: AtomicUsize::new(limit), used: AtomicUsize::new(0) }
+    }
+
+    /// Maximum bytes of a list that a host function returns where it may return less than was asked for. The guest
+    /// allocates it before it gets it, and where that fails the C library ends the run instead of a `MemoryError`. The
+    /// host does not know what is free in the guest, only by how much its memory, which never shrinks, may grow. One page
+    /// of that is for the allocator. `files` are the bytes of the run's files in memory.
+    pub(in crate::engine::python) fn largest_list(&self, files: usize) -> usize {
+        let room = self.limit.load(Ordering::Relaxed).saturating_sub(self.used()).saturating_sub(files);
+        (room / PAGE * PAGE).saturating_sub(PAGE).max(MIN_LIST)
+    }
+
     pub(super) fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
@@ -50,8 +69,13 @@ pub(crate) struct MemoryLimiter {
 
 impl MemoryLimiter {
     pub(super) fn new(limit: usize) -> Self {
-        let shared = GuestMemory { limit: AtomicUsize::new(limit), used: AtomicUsize::new(0) };
-        Self { shared: Arc::new(shared), files: None, before: 0, refused: false, has_warned: false }
+        Self {
+            shared: Arc::new(GuestMemory::new(limit)),
+            files: None,
+            before: 0,
+            refused: false,
+            has_warned: false,
+        }
     }
 
     /// The memory's size and limit, for other threads.

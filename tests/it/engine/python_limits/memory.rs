@@ -185,3 +185,26 @@ async fn v_759_a_source_that_no_memory_is_left_to_compile() {
     let result = violated("a = 1\nx = = 1", small(), ErrorCode::SyntaxError).await;
     assert_eq!(result.error().unwrap().line, Some(2), "{}", result.to_json());
 }
+
+/// The script has memory for its own buffer, and its C library has none for another one.
+#[test]
+fn v_816_a_read_when_the_memory_is_nearly_full_returns_less() {
+    let source = "
+import os
+size = 1 << 20
+with open('/tmp/x', 'wb') as file: file.write(b'x' * size)
+file = os.open('/tmp/x', os.O_RDONLY)
+held = []
+for step in (size, 1 << 16, 1 << 12, 512):
+    try:
+        while True: held.append(bytearray(step))
+    except MemoryError: pass
+# Two pieces: the second is smaller than what is read.
+for _ in range(2): held.pop(0)
+hole = bytearray(size // 2)
+read = os.pread(file, size, 0)
+held.clear()
+with open('/tmp/x', 'rb') as file: return [len(read), len(file.read())]";
+    let report = survives(source, 20_000, "none", BESIDE);
+    assert_eq!(report["value"], json!([4_096, 1 << 20]), "{report:#}");
+}
