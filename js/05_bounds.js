@@ -4,7 +4,7 @@
 // first. Each argument is converted once, here, so an object that converts differently the second time gains nothing.
 
 import { core, primordials } from "ext:core/mod.js";
-import { append } from "ext:cx/19_guarding.js";
+import { append, noteOriginal } from "ext:cx/19_guarding.js";
 
 const {
   ArrayBufferPrototypeGetByteLength,
@@ -46,12 +46,13 @@ function boundedText(what, value, max) {
   return text;
 }
 
-// A replacement must have the same attributes as the original.
+// A replacement must have the same attributes and the same text as the original.
 function replaceValue(holder, key, value) {
   const descriptor = ObjectGetOwnPropertyDescriptor(holder, key);
   const original = descriptor.value;
   ObjectDefineProperty(value, "name", { __proto__: null, value: original.name, configurable: true });
   ObjectDefineProperty(value, "length", { __proto__: null, value: original.length, configurable: true });
+  noteOriginal(value, original);
   descriptor.value = value;
   ObjectDefineProperty(holder, key, descriptor);
 }
@@ -68,6 +69,7 @@ export function boundedFunction(original) {
   };
   ObjectDefineProperty(holder.method, "name", { __proto__: null, value: original.name, configurable: true });
   ObjectDefineProperty(holder.method, "length", { __proto__: null, value: original.length, configurable: true });
+  noteOriginal(holder.method, original);
   return holder.method;
 }
 
@@ -82,6 +84,7 @@ function boundedClass(Original, checkArguments, checkMade) {
       return made;
     },
   });
+  noteOriginal(Bounded, Original);
   ObjectDefineProperty(Original.prototype, "constructor", {
     __proto__: null,
     value: Bounded,
@@ -158,6 +161,7 @@ function boundSetters(prototype) {
         },
       };
       descriptor.set = ObjectGetOwnPropertyDescriptor(bounded, key).set;
+      noteOriginal(descriptor.set, set);
       ObjectDefineProperty(prototype, key, descriptor);
     } else if (typeof key === "symbol" && typeof descriptor.value === "function") {
       const original = descriptor.value;

@@ -264,14 +264,22 @@ function arrayFrom(items, map, receiver) {
   }
 }
 
+// Whether functions of `Array` make arrays. Another constructor may make a typed array, where V8 makes numbers.
+export function makesArrays(constructor) {
+  return constructor === Array || typeof constructor !== "function";
+}
+
 replace(Array, "from", (original) => ({
   method(...args) {
     const items = args[0];
     const map = args[1];
-    if (
-      items === null || items === undefined || (map !== undefined && typeof map !== "function") ||
-      iteratesOrdinarily(items)
-    ) {
+    if (items === null || items === undefined || (map !== undefined && typeof map !== "function")) {
+      return ReflectApply(original, this, args);
+    }
+    if (iteratesOrdinarily(items)) {
+      if (!makesArrays(this)) {
+        args[0] = steppingIterable(items, MAX_NATIVE_LONG_STEPS);
+      }
       return ReflectApply(original, this, args);
     }
     if (ArrayIsArray(items)) {

@@ -386,7 +386,6 @@ const TAKE_KEYS = [
   [Object, "keys", 0],
   [Object, "seal", 0],
   [Object, "values", 0],
-  [Object, "defineProperties", 1],
   [Object, "create", 1],
   [Reflect, "ownKeys", 0],
 ];
@@ -401,15 +400,6 @@ for (let index = 0; index < TAKE_KEYS.length; index++) {
     },
   }).method);
 }
-replace(Object, "assign", (original) => ({
-  method(...args) {
-    for (let index = 1; index < args.length; index++) {
-      checkKeys("assign", args[index]);
-    }
-    return ReflectApply(original, this, args);
-  },
-}).method);
-
 // V8 keeps each text for good, as one piece.
 replace(Symbol, "for", (original) => ({
   method(key) {

@@ -4,18 +4,23 @@ import { core, primordials } from "ext:core/mod.js";
 import {
   defineBuiltIn,
   guardAfterRestore,
+  isGuestProxy,
   isObject,
   iteratesOrdinarily,
   lengthOf,
+  makesArrays,
   noteOriginal,
   replace,
   steppingIterable,
   steppingProxy,
   wrapConstructor,
 } from "ext:cx/20_guards.js";
-import { checkText } from "ext:cx/21_text_guards.js";
+import { checkKeys, checkText } from "ext:cx/21_text_guards.js";
 
 const {
+  ArrayBufferIsView,
+  ArrayFrom,
+  ArrayPrototypePush,
   ObjectDefineProperty,
   ObjectGetOwnPropertyDescriptor,
   ObjectGetPrototypeOf,
@@ -25,6 +30,7 @@ const {
   ReflectApply,
   ReflectConstruct,
   ReflectGet,
+  ReflectGetOwnPropertyDescriptor,
   ReflectOwnKeys,
   SymbolIterator,
   TypedArrayPrototypeGetLength,
@@ -91,6 +97,15 @@ replace(TypedArray, "of", (original) => ({
   },
 }).method);
 
+replace(Array, "of", (original) => ({
+  method(...args) {
+    // Of an array-like, `from` makes the same as `of`.
+    return makesArrays(this) || convertsQuickly(args)
+      ? ReflectApply(original, this, args)
+      : ReflectApply(ArrayFrom, this, [steppingProxy(args, args.length)]);
+  },
+}).method);
+
 // V8 reads the length once, after it has checked the receiver and the offset.
 const ELEMENTS = {
   __proto__: null,
@@ -105,6 +120,53 @@ replace(TypedArray.prototype, "set", (original) => ({
       args[0] = isQuick ? source : new Proxy(source, ELEMENTS);
     }
     return ReflectApply(original, this, args);
+  },
+}).method);
+
+// Reading each property is a step of JavaScript.
+const STEPS = { __proto__: null, get: (object, key) => ReflectGet(object, key, object) };
+
+// Whether V8 may make numbers of what is written to this object. A proxy may be one of a typed array.
+function takesNumbers(target) {
+  return ArrayBufferIsView(target) || isGuestProxy(target);
+}
+
+replace(Object, "assign", (original) => ({
+  method(...args) {
+    const inSteps = takesNumbers(args[0]);
+    for (let index = 1; index < args.length; index++) {
+      const source = args[index];
+      checkKeys("assign", source);
+      if (inSteps && isObject(source)) {
+        args[index] = new Proxy(source, STEPS);
+      }
+    }
+    return ReflectApply(original, this, args);
+  },
+}).method);
+
+// As `defineProperties`, where V8 reads each descriptor in steps.
+function defineInSteps(target, properties) {
+  const keys = ReflectOwnKeys(properties);
+  const defined = [];
+  for (let index = 0; index < keys.length; index++) {
+    if (ReflectGetOwnPropertyDescriptor(properties, keys[index])?.enumerable) {
+      ArrayPrototypePush(defined, keys[index], properties[keys[index]]);
+    }
+  }
+  for (let index = 0; index < defined.length; index += 2) {
+    const descriptor = defined[index + 1];
+    ObjectDefineProperty(target, defined[index], isObject(descriptor) ? new Proxy(descriptor, STEPS) : descriptor);
+  }
+  return target;
+}
+
+replace(Object, "defineProperties", (original) => ({
+  method(target, properties) {
+    checkKeys("defineProperties", properties);
+    return takesNumbers(target) && isObject(properties)
+      ? defineInSteps(target, properties)
+      : original(target, properties);
   },
 }).method);
 

@@ -7,6 +7,8 @@ import { replace } from "ext:cx/20_guards.js";
 
 const { Float64Array, MathSqrt, ReflectApply } = primordials;
 
+// An argument whose conversion is a step. In a loop alone V8 looks for a termination after hundreds of turns, of which
+// each may make a number of megabytes.
 function stepping(value) {
   return typeof value === "number" ? value : { __proto__: null, valueOf: () => +value };
 }

@@ -27,7 +27,7 @@ use self::awaits::{AWAIT, FORGOTTEN, GIVES_UP, NOT_AWAITED};
 use self::ending::has_no_data;
 use self::failure::Failure;
 use self::source::{
-    attribute, gathers_one, has_word, keeps_call, method, takes_block, takes_field, takes_member_of,
+    attribute, gathers_one, has_word, method, reads_call, takes_block, takes_field, takes_member_of,
 };
 use crate::json::Json;
 use crate::run::check::survey::Survey;
@@ -289,7 +289,9 @@ impl Failure<'_> {
         let is_other_type = method.is_some() || message.contains(" is not iterable");
         let is_type_error = self.name == "TypeError" && (is_undefined || is_other_type);
         if !self.facts.has_returned {
-            return (is_type_error && self.facts.has_unfinished).then(|| AWAIT.to_owned());
+            // The input is no call. If a call is in the same line, its place shows whether it failed.
+            let may_be_call = self.facts.has_unfinished && !has_word(self.line, "input");
+            return (is_type_error && may_be_call).then(|| AWAIT.to_owned());
         }
         let is_answer = match self.name {
             "TypeError" if is_undefined => self.takes_envelope(),
@@ -302,7 +304,7 @@ impl Failure<'_> {
             return Some(ANSWER.to_owned());
         }
         // A tool of the host's own may have answered already.
-        (is_type_error && keeps_call(self.source)).then(|| AWAIT.to_owned())
+        (is_type_error && reads_call(self.line, self.source)).then(|| AWAIT.to_owned())
     }
 
     /// The hint for a function that is not there of an object that is.

@@ -9,4 +9,6 @@ return [
   new TextDecoder("utf-16le").decode(new Uint8Array([104, 0])),
   atob(btoa("hi")),
   URL.canParse("nope"),
+  [URL, URLSearchParams, TextDecoder, URL.parse, TextDecoder.prototype.decode, atob]
+    .map((made) => `${made.name}: ${`${made}`.split(/[({]/)[0].trim()}`),
 ];

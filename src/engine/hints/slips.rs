@@ -1,7 +1,7 @@
 //! Hints for mistakes in TypeScript that are not about the form of a tool's result: asynchronous generators, `this`,
 //! dates that are texts.
 
-use super::source::{MAX_NAME, is_part, keeps_call, method};
+use super::source::{MAX_NAME, is_part, method, reads_call};
 use crate::run::ledger::CallFacts;
 
 pub(super) const FOR_AWAIT: &str =
@@ -84,7 +84,7 @@ pub(super) fn hint(message: &str, line: &str, source: &str, facts: &CallFacts) -
         return Some(FOUND);
     }
     // Of a promise too, which is a call that was not awaited.
-    if facts.has_unfinished || keeps_call(source) {
+    if facts.has_unfinished || reads_call(line, source) {
         return None;
     }
     if NUMBER_METHODS.contains(&method) {

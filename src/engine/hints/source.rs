@@ -3,6 +3,9 @@
 /// Maximum characters of a name that a hint shows.
 pub(super) const MAX_NAME: usize = 64;
 
+/// Maximum number of variables that are looked for in the whole source: each search takes linear time.
+const MAX_VARIABLES: usize = 10;
+
 /// Whether a letter can be a part of a name.
 pub(super) fn is_part(letter: char) -> bool {
     letter == '_' || letter == '$' || letter.is_alphanumeric()
@@ -55,13 +58,26 @@ pub(super) fn takes_member_of(text: &str, object: &str) -> bool {
     })
 }
 
-/// Whether TypeScript keeps what a call of a tool gives without an `await`: `= callMCPTool(…)`,
-/// `= tools.files.read(…)`.
-pub(super) fn keeps_call(source: &str) -> bool {
-    source.lines().any(|line| {
-        let call = line.split_once("= callMCPTool(").or_else(|| line.split_once("= tools."));
-        call.is_some_and(|(before, _)| !before.ends_with(['=', '!']))
-    })
+/// Whether a line in TypeScript reads a variable that another line gives a call of a tool, and that is not awaited
+/// anywhere: `r` of `r = callMCPTool(…)` or of `r = tools.files.read(…)`.
+pub(super) fn reads_call(line: &str, source: &str) -> bool {
+    let awaits = |name: &str| {
+        let awaited = |rest: &str| rest.strip_prefix(name).is_some_and(|after| !after.starts_with(is_part));
+        source.split("await ").skip(1).any(awaited)
+    };
+    let others = source.lines().filter(|other| other.trim() != line.trim());
+    let read = others.filter_map(call_variable).filter(|name| has_word(line, name));
+    read.take(MAX_VARIABLES).any(|name| !awaits(name))
+}
+
+/// The variable that a line in TypeScript gives a call of a tool.
+fn call_variable(line: &str) -> Option<&str> {
+    let (before, call) = line.split_once("= callMCPTool").or_else(|| line.split_once("= tools."))?;
+    // A server or a tool is no call of one.
+    let is_call = call.trim_start_matches(|letter: char| letter == '.' || is_part(letter)).starts_with('(');
+    let before = before.trim_end();
+    let name = &before[before.trim_end_matches(is_part).len()..];
+    (is_call && !name.is_empty() && !before.trim_start().starts_with("//")).then_some(name)
 }
 
 /// Whether a line gives `asyncio.gather` one argument, which may be a list that is written out.

@@ -218,14 +218,44 @@ fn a_forgotten_await() {
         let failed = Failure { facts, ..failure(name, message, "") };
         assert_eq!(failed.typescript().as_deref(), Some(AWAIT), "{message}");
     }
+    // A call that is awaited later, and an input without this field.
+    let facts = CallFacts { has_unfinished: true, ..CallFacts::default() };
     let message = "Cannot read properties of undefined (reading 'length')";
-    for (line, expected) in [
-        ("const r = callMCPTool('mcp__a__b');", Some(AWAIT)),
-        ("const r = tools.a.b({});", Some(AWAIT)),
-        ("const r = await tools.a.b({});", None),
-        ("if (a == tools.b) {}", None),
+    let of_input = Failure { facts, ..failure("TypeError", message, "const n = input.rows.length;") };
+    assert_eq!(of_input.typescript(), None);
+}
+
+#[test]
+fn a_variable_that_keeps_a_call_is_read() {
+    let message = "Cannot read properties of undefined (reading 'length')";
+    for (source, line, expected) in [
+        ("const r = callMCPTool('mcp__a__b');\nreturn r.rows.length;", "return r.rows.length;", true),
+        ("let r = tools.a.b({});\n  return r.rows.length;", "  return r.rows.length;", true),
+        ("const r = await tools.a.b({});\nreturn r.rows.length;", "return r.rows.length;", false),
+        ("if (a == tools.b({})) {}\nreturn a.rows.length;", "return a.rows.length;", false),
+        // What failed is another variable, or an answer.
+        ("const r = tools.a.b({});\nreturn rows.all.length;", "return rows.all.length;", false),
+        ("const r = tools.a.b({});\nreturn x.r.all.length;", "return x.r.all.length;", false),
+        ("const r = tools.a.b({});\nreturn (await r).rows.length;", "return (await r).rows.length;", false),
+        ("let r = tools.a.b({});\nr = await r;\nreturn r.rows.length;", "return r.rows.length;", false),
+        ("let r = tools.a.b({});\nawait rows;\nreturn r.rows.length;", "return r.rows.length;", true),
+        (
+            "const r = tools.a.b({}).then((x) => x.rows.length);",
+            "const r = tools.a.b({}).then((x) => x.rows.length);",
+            false,
+        ),
+        (
+            "const p = tools.a.b({});\nconst [x] = await Promise.all([p]);\nreturn x.rows.length;",
+            "return x.rows.length;",
+            false,
+        ),
+        // A server, a tool, and a comment are no calls.
+        ("const r = tools.a;\nreturn r.rows.length;", "return r.rows.length;", false),
+        ("const r = tools.a.b;\nreturn r.rows.length;", "return r.rows.length;", false),
+        ("// const r = tools.a.b();\nreturn r.rows.length;", "return r.rows.length;", false),
     ] {
-        assert_eq!(typescript("TypeError", message, line).as_deref(), expected, "{line}");
+        let found = Failure { source, ..failure("TypeError", message, line) }.typescript();
+        assert_eq!(found.as_deref(), expected.then_some(AWAIT), "{source}");
     }
 }
 

@@ -165,7 +165,7 @@ fn jc_009_without_guards() {
     let report = canary(WEDGE, u64::try_from(limit.as_millis()).unwrap(), 64);
     assert_eq!(report["hostile"]["error"]["code"], "TIMEOUT", "{report:#}");
     let took = Duration::from_millis(report["hostileMs"].as_u64().unwrap());
-    stopwatch.promise_of(took, limit + LATE, WEDGE);
+    stopwatch.promise_of(took, limit + LATE, "a script that does not come back");
     assert_eq!(report["lost"], 1, "{report:#}");
 }
 

@@ -46,10 +46,20 @@ use cx::{ErrorCode, ExecuteResult, Executor, Language, Script};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-/// V8's own loop that makes numbers of long texts: it has no guard and checks no interrupt. The reply still comes, and
-/// the thread is counted as a hung worker.
-pub(crate) const WEDGE: &str =
-    "Object.assign(new Float64Array(2 ** 20), new Array(2 ** 20).fill(' '.repeat(2 ** 20)))";
+/// Ten times the same text.
+macro_rules! ten {
+    ($($text:tt)+) => {
+        concat!(
+            $($text)+, $($text)+, $($text)+, $($text)+, $($text)+, $($text)+, $($text)+, $($text)+, $($text)+, $($text)+
+        )
+    };
+}
+
+/// A script that does not come back for minutes after its time is over: 10,000 statements in which V8 makes two numbers
+/// of a text of 16 MB. Each takes 20 ms, and longer on a slow machine. That is syntax, which can have no guard, and V8
+/// looks for a termination only where a function begins and a turn of a loop ends. The reply still comes, and the
+/// thread counts as a hung worker.
+pub(crate) const WEDGE: &str = concat!("const s = ' '.repeat(2 ** 24);", ten!(ten!(ten!(ten!("s-s;")))));
 
 /// An executor with the mock server.
 pub(crate) fn executor() -> (Executor, mock::Mock) {

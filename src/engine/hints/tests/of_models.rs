@@ -65,7 +65,18 @@ fn slips_of_typescript() {
         ("Do not know how to serialize a BigInt", "", "", Some(slips::BIG_INT)),
         ("row.price.toFixed is not a function", "", "", Some(slips::NUMBER)),
         ("row.date.getTime is not a function", "", "", Some(slips::DATE)),
-        ("row.date.getDay is not a function", "", "const row = tools.shop.get({});", Some(AWAIT)),
+        (
+            "row.date.getDay is not a function",
+            "row.date.getDay();",
+            "const row = tools.shop.get({});\nrow.date.getDay();",
+            Some(AWAIT),
+        ),
+        (
+            "row.date.getDay is not a function",
+            "row.date.getDay();",
+            "const all = tools.shop.all({});\nrow.date.getDay();",
+            Some(slips::DATE),
+        ),
     ] {
         let found = Failure { source, ..failure("TypeError", message, line) }.typescript();
         assert_eq!(found.as_deref(), expected, "{message}: {line}");
