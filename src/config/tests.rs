@@ -301,12 +301,15 @@ fn cf_185_a_mistake_in_the_frame_is_named_too() {
 #[test]
 fn a_setting_beside_named_servers_is_told_where_it_belongs() {
     for (key, expected) in [
-        ("deny", "this file has servers only: write it in `~/.config/cx/config.json`"),
+        ("deny", "this file has servers only: write it in `/home/ada/.config/cx/config.json`"),
         ("mcpServer", "did you mean `mcpServers`?"),
     ] {
         let error = parse(&format!(r#"{{"mcpServers": {{}}, "{key}": []}}"#)).unwrap_err();
         assert_eq!(error.hint(), Some(expected), "{key}");
     }
+    let place = precedence::Place::new().file("mcp.json", r#"{"mcpServers": {}, "deny": []}"#);
+    let error = place.with("XDG_CONFIG_HOME", "/etc/ada").load_with(&["mcp.json"]).unwrap_err();
+    assert_eq!(error.hint(), Some("this file has servers only: write it in `/etc/ada/cx/config.json`"));
 }
 
 #[test]
