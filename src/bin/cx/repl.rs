@@ -140,7 +140,7 @@ impl ReplSession {
             diagnostic::print_note(&format!(
                 "cx {}, {}. `:help` says what to type, Ctrl-D ends.",
                 env!("CARGO_PKG_VERSION"),
-                if self.language == Language::Python { "Python" } else { "TypeScript" }
+                self.language.title()
             ));
         }
         let mut last: Option<Json> = None;
