@@ -305,7 +305,7 @@ pub enum LogLevel {
 
 impl LogLevel {
     /// Every level, each at the index that is its number for guests and worker processes.
-    const ALL: [Self; 4] = [Self::Debug, Self::Info, Self::Warn, Self::Error];
+    pub(crate) const ALL: [Self; 4] = [Self::Debug, Self::Info, Self::Warn, Self::Error];
 
     /// The level with this number; [`LogLevel::Error`] for a number that no level has, because guests choose them.
     pub(crate) fn from_number(number: u8) -> Self {
