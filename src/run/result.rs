@@ -396,7 +396,7 @@ impl ToolCallStatus {
             Self::Failed(code) => code.as_str(),
             Self::AwaitingApproval => "awaiting approval",
             Self::NotApproved(_) => "not approved",
-            Self::Simulated => "stubbed",
+            Self::Simulated => "simulated",
         }
     }
 }

@@ -130,7 +130,7 @@ fn call_summary() -> Value {
             "approved": count,
             "notApproved": count,
             "awaitingApproval": count,
-            "stubbed": count,
+            "simulated": count,
             "totalMs": { "type": "number", "minimum": 0 },
             "resultBytes": count,
             "returned": { "type": "string", "description": "the shape of a result, if the script failed" },
@@ -233,7 +233,7 @@ pub(super) fn events() -> Value {
 /// The data of the event `call`.
 pub(super) fn call() -> Value {
     let count = json!({ "type": "integer", "minimum": 0 });
-    let status = "`ok`, an error's code, `not approved`, or `stubbed` in a dry run";
+    let status = "`ok`, an error's code, `not approved`, or `simulated` in a dry run";
     object(
         &["tool", "status", "ms", "argumentBytes", "resultBytes"],
         json!({
