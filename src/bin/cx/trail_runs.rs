@@ -316,7 +316,7 @@ impl TrailRun {
             }
             drawn
         });
-        let language = self.language.parse().map_or("none: one call", Language::title);
+        let language = self.language.parse::<Language>().map_or("none: one call", Language::title);
         let script = if self.script.is_empty() { "(a call without a script)" } else { &self.script };
         let usage = match &self.ended {
             Some(ended) => ended.usage,

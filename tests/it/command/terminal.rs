@@ -114,7 +114,7 @@ fn a_closed_terminal_ends_what_reads_keys_although_its_signal_is_ignored() {
         let inputs = serde_json::json!([[awaited, ""]]).to_string();
         let output = Command::new("python3")
             .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/prompt.py"))
-            .args([&inputs, "sh", "-c", &line])
+            .args([inputs.as_str(), "sh", "-c", &line])
             .current_dir(home.path())
             .env_clear()
             .env("HOME", home.path())
