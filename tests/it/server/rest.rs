@@ -383,6 +383,7 @@ fn the_openapi_document_is_valid_and_true() {
         (false, json!({ "language": "ruby", "code": "1" })),
         (false, json!({ "language": "typescript", "code": "1", "odd": 1 })),
         (false, json!({ "language": "typescript", "code": "1", "timeoutMs": "1" })),
+        (false, json!({ "language": "typescript", "code": "1", "timeoutMs": -1 })),
     ];
     for (is_valid, body) in bodies {
         let reply = create(&server, &[token], &body);

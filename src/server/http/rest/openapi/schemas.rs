@@ -16,6 +16,21 @@ pub(super) fn request(mut schema: Value) -> Value {
     if let Some(properties) = schema["properties"].as_object_mut() {
         // Generated clients, unlike those of models, accept a schema of any JSON.
         properties.insert(RunParameter::Input.name().to_owned(), json!({ "description": "any JSON" }));
+        let numbers = [
+            RunParameter::TimeoutMs,
+            RunParameter::MaxToolCalls,
+            RunParameter::MaxSamplingRounds,
+            RunParameter::MaxSamplingTokens,
+        ];
+        for number in numbers {
+            if let Some(schema) = properties.get_mut(number.name()) {
+                schema["minimum"] = 0.into();
+            }
+        }
+        if let Some(schema) = properties.get_mut(RunParameter::Permissions.name()) {
+            let list = json!({ "type": "array", "items": { "type": "string" } });
+            schema["properties"] = json!({ "read": list, "write": list, "net": list });
+        }
         properties.insert(
             LANGUAGE.to_owned(),
             json!({ "type": "string", "enum": languages, "description": "of `code`" }),

@@ -70,6 +70,20 @@ fn a_request_names_its_script() {
     assert_eq!(required(true), (Value::Null, alternatives));
 }
 
+/// What the schemas of the tools leave out, to cost a model fewer tokens, is here.
+#[test]
+fn a_request_describes_its_numbers_and_permissions() {
+    let offers = Offers { has_grants: true, has_models: true, ..Offers::default() };
+    let schema = request(run_schema(Descriptions::Included, &crate::Limits::default(), offers));
+    let properties = &schema["properties"];
+    for number in ["timeoutMs", "maxToolCalls", "maxSamplingRounds", "maxSamplingTokens"] {
+        assert_eq!(properties[number]["minimum"], 0, "{number}");
+    }
+    for kind in ["read", "write", "net"] {
+        assert_eq!(properties["permissions"]["properties"][kind]["items"]["type"], "string", "{kind}");
+    }
+}
+
 /// Each path has the statuses that any request can have, and its own.
 #[test]
 fn the_statuses_of_each_path_are_listed() {
