@@ -183,7 +183,10 @@ fn own_fields(
     settings.total_memory_bytes = fields
         .read(&["totalMemoryBytes"], |at| at.number(MIN_TOTAL_MEMORY, MAX_TOTAL_MEMORY, "bytes"))
         .and_then(|bytes| usize::try_from(bytes).ok());
-    if let Some(mut section) = fields.section("isolation") {
+    if let Some((name, node)) = fields.find(&["isolation"]).filter(|(_, node)| node.as_str().is_some()) {
+        let finding = At { key: fields.key.child(name), node }.unexpected("an object");
+        fields.findings.push(finding.hint("write the mode as in `\"isolation\": { \"mode\": \"process\" }`"));
+    } else if let Some(mut section) = fields.section("isolation") {
         section.check_names(ISOLATION_KEYS);
         settings.isolation = isolation(&mut section).or(settings.isolation.take());
     }

@@ -313,6 +313,14 @@ fn a_setting_beside_named_servers_is_told_where_it_belongs() {
 }
 
 #[test]
+fn a_mode_of_isolation_alone_is_told_where_it_belongs() {
+    let place = precedence::Place::new().file("home/.config/cx/config.json", r#"{"isolation": "process"}"#);
+    let error = place.load_with(&[]).unwrap_err();
+    assert!(error.to_string().contains("`isolation`: expected an object, found a string"), "{error}");
+    assert_eq!(error.hint(), Some(r#"write the mode as in `"isolation": { "mode": "process" }`"#));
+}
+
+#[test]
 fn comments_and_trailing_commas_are_fine() {
     let servers = parse("// one\n{\"mcpServers\": {/* two */ \"a\": {\"command\": \"x\",},},}").unwrap();
     assert_eq!(servers, [McpServer::stdio("a", "x")]);
