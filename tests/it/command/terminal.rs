@@ -99,9 +99,9 @@ fn what_is_waited_for_is_said() {
     }
 }
 
-/// As under `nohup`: what reads single keys would read such a terminal without an end.
+/// THREATS 835: as under `nohup`. What reads single keys would read such a terminal without an end.
 #[test]
-fn a_closed_terminal_ends_what_reads_keys_although_its_signal_is_ignored() {
+fn v_835_a_closed_terminal_ends_what_reads_keys_although_its_signal_is_ignored() {
     for (arguments, awaited) in
         [("repl", "ts> "), ("setup --no-connect", "Which servers should be behind cx?"), ("top", "q quit")]
     {
