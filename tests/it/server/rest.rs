@@ -366,7 +366,10 @@ fn the_openapi_document_is_valid_and_true() {
     let mut lines = vec![document.clone()];
     let bodies = [
         (true, json!({ "language": "typescript", "code": "return { a: 1 }", "input": [1] })),
-        (true, json!({ "language": "python", "code": "print('a')", "timeoutMs": 30000, "maxToolCalls": 1 })),
+        (
+            true,
+            json!({ "language": "python", "code": "print('a')", "timeoutMs": 600_000, "maxToolCalls": 0 }),
+        ),
         (true, json!({ "language": "typescript", "code": "throw 1", "dryRun": true, "session": "s" })),
         (
             true,

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::reference;
 use crate::engine::engines;
 use crate::run::result::LogLevel;
-use crate::server::arguments::parameters::RunParameter;
+use crate::server::arguments::parameters::{MAX_TIMEOUT, RunParameter};
 use crate::server::http::rest::request::{BACKGROUND, LANGUAGE, STREAM};
 use crate::server::http::rest_runs::answers::CONTENT;
 use crate::server::output_schemas;
@@ -25,6 +25,19 @@ pub(super) fn request(mut schema: Value) -> Value {
         for number in numbers {
             if let Some(schema) = properties.get_mut(number.name()) {
                 schema["minimum"] = 0.into();
+            }
+        }
+        let most = [
+            (RunParameter::TimeoutMs, MAX_TIMEOUT.as_millis() as u64),
+            (RunParameter::MaxToolCalls, u32::MAX.into()),
+        ];
+        for (parameter, accepted) in most {
+            if let Some(schema) = properties.get_mut(parameter.name()) {
+                // The operator's limit is a cap, not a reason to refuse a request.
+                if let Some(cap) = schema["maximum"].as_u64().filter(|cap| *cap < accepted) {
+                    schema["description"] = format!("more than {cap} counts as {cap}").into();
+                }
+                schema["maximum"] = accepted.into();
             }
         }
         if let Some(schema) = properties.get_mut(RunParameter::Permissions.name()) {

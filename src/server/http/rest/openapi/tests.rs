@@ -74,8 +74,14 @@ fn a_request_names_its_script() {
 #[test]
 fn a_request_describes_its_numbers_and_permissions() {
     let offers = Offers { has_grants: true, has_models: true, ..Offers::default() };
-    let schema = request(run_schema(Descriptions::Included, &crate::Limits::default(), offers));
+    let caps =
+        crate::Limits { wall_time: std::time::Duration::from_secs(1), tool_calls: 2, ..Default::default() };
+    let schema = request(run_schema(Descriptions::Included, &caps, offers));
     let properties = &schema["properties"];
+    let (timeout, calls) = (&properties["timeoutMs"], &properties["maxToolCalls"]);
+    assert_eq!((&timeout["maximum"], &calls["maximum"]), (&json!(600_000), &json!(u32::MAX)));
+    assert_eq!(timeout["description"], "more than 1000 counts as 1000");
+    assert_eq!(calls["description"], "more than 2 counts as 2");
     for number in ["timeoutMs", "maxToolCalls", "maxSamplingRounds", "maxSamplingTokens"] {
         assert_eq!(properties[number]["minimum"], 0, "{number}");
     }
