@@ -17,6 +17,7 @@ const {
   Error,
   ObjectDefineProperty,
   ObjectFreeze,
+  ObjectKeys,
   String,
   StringPrototypeLastIndexOf,
   StringPrototypeSlice,
@@ -253,6 +254,12 @@ ObjectDefineProperty(globalThis, SymbolFor("cx.fs"), {
 
 // The content block of a file, as JSON text.
 export function fileBlock(value) {
+  const keys = ObjectKeys(value);
+  for (let index = 0; index < keys.length; index++) {
+    if (keys[index] !== "file" && keys[index] !== "mimeType") {
+      throw new TypeError(`emit: a file has \`file\` and \`mimeType\`, not \`${keys[index]}\``);
+    }
+  }
   const file = { __proto__: null, path: pathOf(value.file), mimeType: value.mimeType ?? null };
   const request = toJson("emit", { __proto__: null, kind: "fileBlock", file });
   return core.ops.op_cx_query_blocking(request);

@@ -74,7 +74,11 @@ def main(inputs, command):
     if is_open and not termios.tcgetattr(terminal)[3] & termios.ICANON:
         sys.stdout.write("\nthe terminal is raw\n")
     sys.stdout.flush()
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    while not (ended := os.waitpid(pid, os.WNOHANG))[0]:
+        if time.monotonic() >= deadline:
+            os.kill(pid, 9)
+        time.sleep(0.05)
+    return os.waitstatus_to_exitcode(ended[1])
 
 
 def in_background(command):

@@ -129,7 +129,8 @@ impl<'a> Loader<'a> {
         let bytes = read(path, Provenance::Named).map_err(|finding| error(vec![finding]))?;
         let root = parse(&bytes.unwrap_or_default()).map_err(error)?;
         let mut findings = Vec::new();
-        let mut file = named_file(root, &mut findings);
+        let own = user_files(self.environment).next();
+        let mut file = named_file(root, own.as_deref(), &mut findings);
         if !findings.is_empty() {
             return Err(error(findings));
         }

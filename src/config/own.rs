@@ -59,9 +59,6 @@ pub(super) const FILE_KEYS: &[&str] = &[
 /// The keys of a file of servers that is named on the command line.
 const SERVERS_FILE_KEYS: &[&str] = &["$schema", "mcpServers"];
 
-/// The hint for a setting of cx in such a file.
-const SETTING_ELSEWHERE: &str = "this file has servers only: write it in `~/.config/cx/config.json`";
-
 /// Every key of `cache`.
 pub(super) const CACHE_KEYS: &[&str] = &["enabled", "directory"];
 
@@ -186,7 +183,10 @@ fn own_fields(
     settings.total_memory_bytes = fields
         .read(&["totalMemoryBytes"], |at| at.number(MIN_TOTAL_MEMORY, MAX_TOTAL_MEMORY, "bytes"))
         .and_then(|bytes| usize::try_from(bytes).ok());
-    if let Some(mut section) = fields.section("isolation") {
+    if let Some((name, node)) = fields.find(&["isolation"]).filter(|(_, node)| node.as_str().is_some()) {
+        let finding = At { key: fields.key.child(name), node }.unexpected("an object");
+        fields.findings.push(finding.hint("write the mode as in `\"isolation\": { \"mode\": \"process\" }`"));
+    } else if let Some(mut section) = fields.section("isolation") {
         section.check_names(ISOLATION_KEYS);
         settings.isolation = isolation(&mut section).or(settings.isolation.take());
     }
@@ -217,22 +217,29 @@ fn own_fields(
 
 /// Reads a file that the user has named: servers and nothing else, or mcpproxy's file. In the first case all mistakes
 /// are recorded.
-pub(super) fn named_file(root: Node, findings: &mut Vec<Finding>) -> OwnFile {
+///
+/// `own` is where the user's own file is, for the hint about a setting that belongs there.
+pub(super) fn named_file(root: Node, own: Option<&Path>, findings: &mut Vec<Finding>) -> OwnFile {
     let mut settings = Settings::default();
     let program = FileKind::Own.program(&root);
     let mut foreign = program.map(|program| (program, read_foreign(program, &root, &mut settings)));
     let servers = match (&mut foreign, Fields::read_members(Key::default(), &root, findings)) {
         (_, None) => Vec::new(),
-        (None, Some(mut fields)) => named_servers(&mut fields, root.location),
+        (None, Some(mut fields)) => named_servers(&mut fields, own, root.location),
         (Some((_, foreign)), Some(mut fields)) => foreign_servers(&mut fields, &settings, foreign),
     };
     OwnFile { root, servers, settings, foreign }
 }
 
 /// Reads servers of a file that may contain nothing else. Records all mistakes.
-fn named_servers(fields: &mut Fields<'_, '_>, location: Option<Location>) -> Vec<ServerEntry> {
+fn named_servers(
+    fields: &mut Fields<'_, '_>,
+    own: Option<&Path>,
+    location: Option<Location>,
+) -> Vec<ServerEntry> {
+    let own = own.map_or_else(|| "cx's own file".to_owned(), |path| format!("`{}`", path.display()));
     fields.check_names_with(SERVERS_FILE_KEYS, |name| {
-        FILE_KEYS.contains(&name).then(|| SETTING_ELSEWHERE.to_owned())
+        FILE_KEYS.contains(&name).then(|| format!("this file has servers only: write it in {own}"))
     });
     let servers = own_servers(fields);
     if fields.findings.is_empty() && !fields.has(&["mcpServers"]) {

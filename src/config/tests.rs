@@ -301,12 +301,23 @@ fn cf_185_a_mistake_in_the_frame_is_named_too() {
 #[test]
 fn a_setting_beside_named_servers_is_told_where_it_belongs() {
     for (key, expected) in [
-        ("deny", "this file has servers only: write it in `~/.config/cx/config.json`"),
+        ("deny", "this file has servers only: write it in `/home/ada/.config/cx/config.json`"),
         ("mcpServer", "did you mean `mcpServers`?"),
     ] {
         let error = parse(&format!(r#"{{"mcpServers": {{}}, "{key}": []}}"#)).unwrap_err();
         assert_eq!(error.hint(), Some(expected), "{key}");
     }
+    let place = precedence::Place::new().file("mcp.json", r#"{"mcpServers": {}, "deny": []}"#);
+    let error = place.with("XDG_CONFIG_HOME", "/etc/ada").load_with(&["mcp.json"]).unwrap_err();
+    assert_eq!(error.hint(), Some("this file has servers only: write it in `/etc/ada/cx/config.json`"));
+}
+
+#[test]
+fn a_mode_of_isolation_alone_is_told_where_it_belongs() {
+    let place = precedence::Place::new().file("home/.config/cx/config.json", r#"{"isolation": "process"}"#);
+    let error = place.load_with(&[]).unwrap_err();
+    assert!(error.to_string().contains("`isolation`: expected an object, found a string"), "{error}");
+    assert_eq!(error.hint(), Some(r#"write the mode as in `"isolation": { "mode": "process" }`"#));
 }
 
 #[test]

@@ -46,10 +46,8 @@ pub(crate) fn require(language: Language) -> Result<(), Error> {
     if AVAILABLE.contains(&language) {
         return Ok(());
     }
-    let (name, feature) = match language {
-        Language::TypeScript => ("TypeScript", "typescript"),
-        Language::Python => ("Python", "python"),
-    };
+    // The features have the names of the languages.
+    let (name, feature) = (language.title(), language.as_str());
     let problem = format!("this build has no {name}: enable the feature `{feature}` of the crate `cx`");
     Err(Error::InvalidOptions { option: OptionName::Language, problem })
 }
@@ -216,7 +214,7 @@ impl Engines {
         }
         require(Language::TypeScript)?;
         let options = &self.options;
-        start_pool(&self.typescript, "TypeScript", options.warm, options.trim_after, || {
+        start_pool(&self.typescript, Language::TypeScript.title(), options.warm, options.trim_after, || {
             typescript::engine(options)
         })
     }
@@ -322,7 +320,7 @@ fn start_pool<E: Engine>(
 
 async fn start_python(options: EngineOptions) -> Result<Pool<python::Engine>, Error> {
     require(Language::Python)?;
-    let failed = |source| Error::Start { what: "Python", source };
+    let failed = |source| Error::Start { what: Language::Python.title(), source };
     let started = probe::spawn_blocking(&Handle::current(), move || {
         let engine = python::engine(&options)?;
         Pool::new(engine, options.warm, options.trim_after)

@@ -61,9 +61,11 @@ impl Executor {
     /// # Errors
     ///
     /// Nothing that a script does is an error here: a failing script is
-    /// [`Outcome::Failed`](crate::Outcome::Failed). The errors are [`Error::InvalidOptions`] for invalid
-    /// limits, [`Error::InvalidPattern`] for invalid rules, [`Error::Closed`], [`Error::Start`] and
-    /// [`Error::WorkerLost`].
+    /// [`Outcome::Failed`](crate::Outcome::Failed). [`Error::InvalidOptions`] names an option of the script
+    /// that cannot be: limits out of bounds, permissions beyond the grants, an unknown time zone, a language that
+    /// this build does not have. [`Error::InvalidPattern`] is for its rules. [`Error::Start`] and
+    /// [`Error::WorkerLost`] are of the engine, and [`Error::Closed`] is for a run that the end of its executor has
+    /// left without a result; most have one then, [`ErrorCode::Cancelled`](crate::ErrorCode::Cancelled).
     pub async fn run(&self, script: impl Into<Script>) -> Result<ExecuteResult, Error> {
         self.run_with(script.into(), None, self.inner.closed.child_token()).await
     }

@@ -87,21 +87,27 @@ impl HttpRequest {
     pub(crate) fn prepare(request: FetchRequest) -> Result<Self, ToolError> {
         if request.url.len() > MAX_URL_BYTES {
             let length = request.url.len();
-            return Err(invalid(format!(
+            return Err(ToolError::invalid_arguments(format!(
                 "the address has {length} bytes, at most {MAX_URL_BYTES} can be sent"
             )));
         }
         let url = Url::parse(&request.url).map_err(|error| {
-            invalid(format!("expected an address such as `https://example.com/a`: {error}"))
+            ToolError::invalid_arguments(format!(
+                "expected an address such as `https://example.com/a`: {error}"
+            ))
         })?;
         let method = method(&request.method)?;
         let headers = headers(&request.headers)?;
         let body = match request.body {
-            Some(body) => body.into_bytes().map_err(|error| invalid(format!("the body: {error}")))?,
+            Some(body) => body
+                .into_bytes()
+                .map_err(|error| ToolError::invalid_arguments(format!("the body: {error}")))?,
             None => Vec::new(),
         };
         if !body.is_empty() && matches!(method, Method::GET | Method::HEAD) {
-            return Err(invalid(format!("a request with the method {method} has no body")));
+            return Err(ToolError::invalid_arguments(format!(
+                "a request with the method {method} has no body"
+            )));
         }
         Ok(Self { url: checked(url)?, method, headers, body })
     }
@@ -187,15 +193,17 @@ fn origin(url: &Url) -> Origin {
 fn checked(mut url: Url) -> Result<Url, ToolError> {
     if !matches!(url.scheme(), "http" | "https") {
         let scheme = visible_preview(url.scheme(), MAX_SHOWN);
-        return Err(invalid(format!("`fetch` knows `https:` and `http:` only: `{scheme}:`")));
+        return Err(ToolError::invalid_arguments(format!(
+            "`fetch` knows `https:` and `http:` only: `{scheme}:`"
+        )));
     }
     if !url.username().is_empty() || url.password().is_some() {
         let problem = "an address with a user name or a password is refused: send the header `Authorization`";
-        return Err(invalid(problem.to_owned()));
+        return Err(ToolError::invalid_arguments(problem.to_owned()));
     }
     let origin = origin(&url);
     if origin.host.is_empty() {
-        return Err(invalid("the address has no host".to_owned()));
+        return Err(ToolError::invalid_arguments("the address has no host".to_owned()));
     }
     if BLOCKED_PORTS.contains(&origin.port) {
         let message = format!("nothing may connect to port {}, which browsers block too", origin.port);
@@ -214,21 +222,27 @@ fn method(text: &str) -> Result<Method, ToolError> {
     }
     let upper = text.to_ascii_uppercase();
     if FORBIDDEN_METHODS.contains(&&*upper) {
-        return Err(invalid(format!("the method {upper} is refused")));
+        return Err(ToolError::invalid_arguments(format!("the method {upper} is refused")));
     }
     // The standard makes only the usual methods upper case; servers know none in lower case.
     Method::from_bytes(upper.as_bytes()).map_err(|_| {
-        invalid(format!("expected a method such as `GET` or `POST`: `{}`", visible_preview(text, MAX_SHOWN)))
+        ToolError::invalid_arguments(format!(
+            "expected a method such as `GET` or `POST`: `{}`",
+            visible_preview(text, MAX_SHOWN)
+        ))
     })
 }
 
 fn headers(list: &[(String, String)]) -> Result<HeaderMap, ToolError> {
     if list.len() > MAX_HEADERS {
-        return Err(invalid(format!("{} headers, at most {MAX_HEADERS} can be sent", list.len())));
+        return Err(ToolError::invalid_arguments(format!(
+            "{} headers, at most {MAX_HEADERS} can be sent",
+            list.len()
+        )));
     }
     let bytes: usize = list.iter().map(|(name, value)| name.len() + value.len()).sum();
     if bytes > MAX_HEADER_BYTES {
-        return Err(invalid(format!(
+        return Err(ToolError::invalid_arguments(format!(
             "the headers have {bytes} bytes, at most {MAX_HEADER_BYTES} can be sent"
         )));
     }
@@ -236,20 +250,27 @@ fn headers(list: &[(String, String)]) -> Result<HeaderMap, ToolError> {
     for (name, value) in list {
         let lower = name.to_ascii_lowercase();
         let parsed = HeaderName::from_bytes(lower.as_bytes()).map_err(|_| {
-            invalid(format!("expected the name of a header: `{}`", visible_preview(name, MAX_SHOWN)))
+            ToolError::invalid_arguments(format!(
+                "expected the name of a header: `{}`",
+                visible_preview(name, MAX_SHOWN)
+            ))
         })?;
         let is_forbidden = FORBIDDEN_HEADERS.contains(&&*lower)
             || FORBIDDEN_PREFIXES.iter().any(|prefix| lower.starts_with(prefix));
         if is_forbidden {
-            return Err(invalid(format!(
+            return Err(ToolError::invalid_arguments(format!(
                 "the header `{lower}` is set by cx and not by scripts; leave it out"
             )));
         }
         let value = HeaderValue::from_bytes(&latin1(value).ok_or_else(|| {
-            invalid(format!("the value of the header `{lower}` has characters beyond U+00FF"))
+            ToolError::invalid_arguments(format!(
+                "the value of the header `{lower}` has characters beyond U+00FF"
+            ))
         })?)
         .map_err(|_| {
-            invalid(format!("the value of the header `{lower}` has a line break or a control character"))
+            ToolError::invalid_arguments(format!(
+                "the value of the header `{lower}` has a line break or a control character"
+            ))
         })?;
         headers.append(parsed, value);
     }
@@ -259,10 +280,6 @@ fn headers(list: &[(String, String)]) -> Result<HeaderMap, ToolError> {
 /// A header's value has bytes, and in the standard's strings each is one character.
 fn latin1(text: &str) -> Option<Vec<u8>> {
     text.trim_matches([' ', '\t', '\r', '\n']).chars().map(|letter| u8::try_from(letter).ok()).collect()
-}
-
-fn invalid(problem: String) -> ToolError {
-    ToolError::new(ToolErrorCode::InvalidArguments, problem)
 }
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ impl ExecutionContext {
             LlmCall::Open(text) => {
                 let prepared = read(&text)?.prepare().map_err(invalid)?;
                 if prepared.schema.is_some() {
-                    return Err(invalid(
+                    return Err(ToolError::invalid_arguments(
                         "a stream cannot have a schema: its value is complete at the end only",
                     ));
                 }
@@ -198,7 +198,7 @@ impl ExecutionContext {
     /// closes the answer meanwhile.
     async fn next_piece(self: &Arc<Self>, number: u64) -> Result<String, ToolError> {
         let taken = self.streams.lock().take(number);
-        let (entry, closed) = taken.ok_or_else(|| invalid("there is no such answer"))?;
+        let (entry, closed) = taken.ok_or_else(|| ToolError::invalid_arguments("there is no such answer"))?;
         let mut unfinished =
             Unfinished { context: self, number: (!matches!(entry, Entry::Busy(_))).then_some(number) };
         let reading = self.read_piece(number, entry);
@@ -227,7 +227,9 @@ impl ExecutionContext {
         let mut stream = match entry {
             Entry::Unsent(question) => self.begin_stream(*question).await.inspect_err(|_error| close())?,
             Entry::Open(stream) => stream,
-            Entry::Busy(_) => return Err(invalid("the piece before this one is still on its way")),
+            Entry::Busy(_) => {
+                return Err(ToolError::invalid_arguments("the piece before this one is still on its way"));
+            }
             Entry::Last(text) => {
                 keep(Entry::Ended);
                 return Ok(Value::from(text).to_string());
@@ -277,9 +279,5 @@ fn fitting(value: Value, check: &ArgumentCheck) -> Option<Value> {
 
 fn compile(schema: &Value) -> Result<ArgumentCheck, ToolError> {
     ArgumentCheck::compile(&Schema::from(schema.clone()))
-        .map_err(|problem| invalid(format!("the schema cannot be used: {problem}")))
-}
-
-fn invalid(problem: impl Into<String>) -> ToolError {
-    ToolError::new(ToolErrorCode::InvalidArguments, problem)
+        .map_err(|problem| ToolError::invalid_arguments(format!("the schema cannot be used: {problem}")))
 }

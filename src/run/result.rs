@@ -305,7 +305,7 @@ pub enum LogLevel {
 
 impl LogLevel {
     /// Every level, each at the index that is its number for guests and worker processes.
-    const ALL: [Self; 4] = [Self::Debug, Self::Info, Self::Warn, Self::Error];
+    pub(crate) const ALL: [Self; 4] = [Self::Debug, Self::Info, Self::Warn, Self::Error];
 
     /// The level with this number; [`LogLevel::Error`] for a number that no level has, because guests choose them.
     pub(crate) fn from_number(number: u8) -> Self {
@@ -396,7 +396,7 @@ impl ToolCallStatus {
             Self::Failed(code) => code.as_str(),
             Self::AwaitingApproval => "awaiting approval",
             Self::NotApproved(_) => "not approved",
-            Self::Simulated => "stubbed",
+            Self::Simulated => "simulated",
         }
     }
 }

@@ -51,7 +51,7 @@ impl ExecuteResult {
     ///
     /// `plannedCalls` is present after every dry run and only then; the number of calls that were
     /// dropped is in `plannedCallsDropped`. In addition to `failed`, a summary can have `inFlight`,
-    /// `approved`, `notApproved`, `awaitingApproval` and `stubbed`. `returned` is the shape of what the
+    /// `approved`, `notApproved`, `awaitingApproval` and `simulated`. `returned` is the shape of what the
     /// tool returned, if the script failed ([`ExecuteResult::returned`]).
     ///
     /// `value` is present, as `null`, if a successful script returned nothing.
@@ -182,7 +182,7 @@ impl ExecuteResult {
                 ToolCallStatus::InFlight => summary.in_flight += 1,
                 ToolCallStatus::AwaitingApproval => summary.awaiting_approval += 1,
                 ToolCallStatus::NotApproved(_) => summary.not_approved += 1,
-                ToolCallStatus::Simulated => summary.stubbed += 1,
+                ToolCallStatus::Simulated => summary.simulated += 1,
             }
             summary.approved += u64::from(call.approved);
         }
@@ -204,7 +204,7 @@ struct Summary<'a> {
     approved: u64,
     not_approved: u64,
     awaiting_approval: u64,
-    stubbed: u64,
+    simulated: u64,
     total: Duration,
     result_bytes: usize,
     returned: Option<&'a str>,
@@ -219,7 +219,7 @@ impl Summary<'_> {
             ("approved", self.approved),
             ("notApproved", self.not_approved),
             ("awaitingApproval", self.awaiting_approval),
-            ("stubbed", self.stubbed),
+            ("simulated", self.simulated),
         ];
         for (name, count) in counts {
             if count > 0 {

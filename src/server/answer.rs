@@ -86,4 +86,4 @@ pub(crate) fn data(format: Format, structured: Value) -> Answer {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -4,7 +4,7 @@ use futures::future::BoxFuture;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema};
 use serde_json::Value;
 
-use super::prompt::{Show, UserPrompts};
+use super::prompt::{Show, UserPrompts, ask_user};
 use crate::run::tool_call;
 use crate::tools::approval::{Approval, ApprovalRequest};
 
@@ -19,13 +19,7 @@ pub(crate) fn approver(
 ) -> Option<impl Fn(ApprovalRequest) -> BoxFuture<'static, Approval> + Send + Sync + use<>> {
     let show = Show::clone(&client.show);
     client.shows_forms.then_some(move |request: ApprovalRequest| -> BoxFuture<'static, Approval> {
-        let shown = form(&request).map(|form| show(form));
-        Box::pin(async move {
-            match shown {
-                Some(shown) => shown.await.map_or(Approval::Unavailable, |answer| approval(&answer)),
-                None => Approval::Unavailable,
-            }
-        })
+        ask_user(&show, form(&request), |answer| approval(&answer), Approval::Unavailable)
     })
 }
 

@@ -4,7 +4,7 @@ use futures::future::BoxFuture;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde_json::Value;
 
-use super::prompt::{Show, UserPrompts};
+use super::prompt::{Show, UserPrompts, ask_user};
 use crate::text::ids::random_id;
 use crate::tools::{ElicitationAnswer, ElicitationMode, ElicitationRequest};
 
@@ -19,13 +19,8 @@ pub(crate) fn elicitor(
             ElicitationMode::Form(_) => shows_forms,
             ElicitationMode::Url(_) => opens_addresses,
         };
-        let shown = parameters(&request).filter(|_| may_show).map(|parameters| show(parameters));
-        Box::pin(async move {
-            match shown {
-                Some(shown) => shown.await.map_or(ElicitationAnswer::Unavailable, answer),
-                None => ElicitationAnswer::Unavailable,
-            }
-        })
+        let prompt = parameters(&request).filter(|_| may_show);
+        ask_user(&show, prompt, answer, ElicitationAnswer::Unavailable)
     }
 }
 

@@ -24,6 +24,23 @@ use crate::llm::{ModelError, ModelErrorKind};
 pub(crate) type Show =
     Arc<dyn Fn(ElicitRequestParams) -> BoxFuture<'static, Option<ElicitResult>> + Send + Sync>;
 
+/// Shows a prompt, and returns what `read` makes of the answer; `unavailable` if there is no prompt, or if it cannot be
+/// shown. Dropping the future withdraws the prompt.
+pub(crate) fn ask_user<Answer: Send + 'static>(
+    show: &Show,
+    prompt: Option<ElicitRequestParams>,
+    read: fn(ElicitResult) -> Answer,
+    unavailable: Answer,
+) -> BoxFuture<'static, Answer> {
+    let shown = prompt.map(|prompt| show(prompt));
+    Box::pin(async move {
+        match shown {
+            Some(shown) => shown.await.map_or(unavailable, read),
+            None => unavailable,
+        }
+    })
+}
+
 /// Asks the client's model and waits for the answer. Dropping the future withdraws the question.
 pub(crate) type AskModel = Arc<
     dyn Fn(CreateMessageRequestParams) -> BoxFuture<'static, Result<CreateMessageResult, ModelError>>

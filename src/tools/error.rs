@@ -217,11 +217,16 @@ impl ToolError {
         }
     }
 
+    /// The error for arguments that a tool or a host function cannot accept.
+    pub(crate) fn invalid_arguments(message: impl Into<String>) -> Self {
+        Self::new(ToolErrorCode::InvalidArguments, message)
+    }
+
     /// The error for arguments that cannot be read. Of the reason only the beginning is kept: an error of serde quotes
     /// what it did not expect, which can have the length of the arguments.
     pub(crate) fn unreadable(reason: &impl fmt::Display) -> Self {
         let reason = reason.to_string();
-        Self::new(ToolErrorCode::InvalidArguments, preview_bytes(&reason, MAX_UNREADABLE))
+        Self::invalid_arguments(preview_bytes(&reason, MAX_UNREADABLE))
     }
 
     /// The error for a server that cannot be reached or used.

@@ -45,6 +45,14 @@ impl Language {
         }
     }
 
+    /// Its name in text for people: `TypeScript`, `Python`.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::TypeScript => "TypeScript",
+            Self::Python => "Python",
+        }
+    }
+
     /// The extension of files in the language, without the dot: `ts`, `py`.
     pub const fn extension(self) -> &'static str {
         match self {
@@ -68,6 +76,7 @@ impl fmt::Display for Language {
 ///
 /// assert_eq!("ts".parse(), Ok(Language::TypeScript));
 /// assert_eq!("Python".parse(), Ok(Language::Python));
+/// assert_eq!(Language::TypeScript.title().parse(), Ok(Language::TypeScript));
 /// assert!("ruby".parse::<Language>().is_err());
 /// ```
 impl FromStr for Language {

@@ -25,3 +25,5 @@ mod libraries;
 mod source;
 /// The rules of the tree: names, threats, twins of scripts.
 mod tidy;
+/// Lists of all variants of an enum.
+mod variants;

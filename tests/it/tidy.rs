@@ -209,6 +209,7 @@ fn words_that_were_replaced_do_not_come_back() {
         "rehears",
         "given up",
         "last words",
+        "stubbed",
         "underway",
         "verdict",
     ];

@@ -5,7 +5,10 @@ with open("/tmp/dot.png", "wb") as file:
     file.write(bytes([137, 80, 78, 71]))
 emit({"file": "/tmp/dot.png"})
 emit({"file": "dot.png", "mimeType": "application/x-own"})
-try:
-    emit({"file": "/tmp/missing"})
-except McpToolError as error:
-    return str(error)
+errors = []
+for wrong in [{"file": "/tmp/missing"}, {"file": "/tmp/dot.png", "mime": "image/png"}]:
+    try:
+        emit(wrong)
+    except (McpToolError, TypeError) as error:
+        errors.append(str(error))
+return errors

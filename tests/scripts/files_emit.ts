@@ -3,8 +3,12 @@ emit({ file: "/tmp/report.csv" });
 await fs.writeFile("/tmp/dot.png", new Uint8Array([137, 80, 78, 71]));
 emit({ file: "/tmp/dot.png" });
 emit({ file: "dot.png", mimeType: "application/x-own" });
-try {
-  emit({ file: "/tmp/missing" });
-} catch (error) {
-  return error.message;
+const errors = [];
+for (const wrong of [{ file: "/tmp/missing" }, { file: "/tmp/dot.png", mime: "image/png" }]) {
+  try {
+    emit(wrong);
+  } catch (error) {
+    errors.push(error.message);
+  }
 }
+return errors;

@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::exit::ExitStatus;
 use crate::process;
-use crate::text::printable;
+use crate::text::{counted, printable};
 use crate::writer::{self, Stream, Writer};
 
 /// Maximum bytes of a script's line that are escaped and queued at once.
@@ -218,8 +218,9 @@ fn emitted_text(block: &Json) -> String {
         Some(resource) => *resource,
         None => shown,
     };
-    let bytes = text.map(|text| text.len()).or_else(|| data.or(blob).map(|data| data.len() / 4 * 3));
-    let facts = [uri, mime_type, bytes.map(|bytes| format!("{bytes} bytes"))];
+    let decoded = |data: String| data.trim_end_matches('=').len() * 3 / 4;
+    let bytes = text.map(|text| text.len()).or_else(|| data.or(blob).map(decoded));
+    let facts = [uri, mime_type, bytes.map(|bytes| counted(bytes, "byte"))];
     let facts: Vec<String> = facts.into_iter().flatten().collect();
     if facts.is_empty() { format!("[{kind}]") } else { format!("[{kind}: {}]", facts.join(", ")) }
 }
@@ -239,6 +240,8 @@ mod tests {
                 json!({ "type": "image", "data": "AAAA", "mimeType": "image/png" }),
                 "[image: image/png, 3 bytes]",
             ),
+            (json!({ "type": "audio", "data": "iVBORw==" }), "[audio: 4 bytes]"),
+            (json!({ "type": "audio", "data": "AQ==" }), "[audio: 1 byte]"),
             (json!({ "type": "image", "data": 1 }), "[image]"),
             (
                 json!({ "type": "resource", "resource": { "uri": "file:///a", "text": "abc" } }),

@@ -140,7 +140,7 @@ impl ReplSession {
             diagnostic::print_note(&format!(
                 "cx {}, {}. `:help` says what to type, Ctrl-D ends.",
                 env!("CARGO_PKG_VERSION"),
-                if self.language == Language::Python { "Python" } else { "TypeScript" }
+                self.language.title()
             ));
         }
         let mut last: Option<Json> = None;
@@ -222,9 +222,17 @@ impl ReplSession {
         let (executor, has_terminal) = (self.executor.clone(), terminal::has_input());
         // It ends with the runtime.
         tokio::spawn(async move {
+            let abandoned = async {
+                signals::terminal_gone().await;
+                // Where the signal is ignored, a script that runs goes on.
+                while !is_reading.load(Ordering::Relaxed) {
+                    tokio::time::sleep(signals::TERMINAL_CHECK).await;
+                }
+            };
             tokio::select! {
                 () = signals::next(&mut terminate) => {}
                 () = signals::next(&mut hangup) => {}
+                () = abandoned => {}
             }
             ended.cancel();
             break_signal.store(true, Ordering::Relaxed);

@@ -16,6 +16,9 @@ use crate::{diagnostic, notify, terminal};
 /// How long after a signal the process ends, even if something hangs.
 pub(crate) const MAX_END: Duration = Duration::from_millis(4_800);
 
+/// How often it is checked whether the terminal is still there.
+pub(crate) const TERMINAL_CHECK: Duration = Duration::from_secs(1);
+
 /// Cancels `stop` at the first signal that ends the process. A second signal is not needed: the process exits after
 /// [`MAX_END`] even if something hangs.
 ///
@@ -85,7 +88,8 @@ pub(crate) fn watch_interrupts(interrupted: CancellationToken) -> anyhow::Result
 }
 
 /// From now on a signal that ends the process restores the settings that the terminal at stdin has now. Questions with
-/// lists change them, and hide the cursor. Nothing is done without a terminal, or in the background of one.
+/// lists change them, and hide the cursor. The process also ends if the terminal is closed and that signal is ignored.
+/// Nothing is done without a terminal, or in the background of one.
 ///
 /// # Errors
 ///
@@ -100,7 +104,12 @@ pub(crate) fn restore_terminal() -> anyhow::Result<()> {
     let mut endings = runtime.block_on(async { Endings::new() })?;
     // It ends with the process.
     thread::Builder::new().name("cx-signals".to_owned()).spawn(move || {
-        runtime.block_on(endings.received());
+        runtime.block_on(async {
+            tokio::select! {
+                _signal = endings.received() => {}
+                () = terminal_gone() => {}
+            }
+        });
         // Put into the background since, it is stopped if it changes what is another's terminal now.
         if !terminal::is_in_background() {
             // A terminal that is closed has no settings.
@@ -154,6 +163,17 @@ pub(crate) async fn next(signal: &mut Option<Signal>) {
     };
     if received.is_none() {
         std::future::pending::<()>().await;
+    }
+}
+
+/// Waits until the terminal at stdin is closed, for ever if there is none. That is no signal in a process that was
+/// started with SIGHUP ignored, and what reads single keys would read a closed terminal again and again.
+pub(crate) async fn terminal_gone() {
+    if !terminal::has_input() {
+        std::future::pending::<()>().await;
+    }
+    while terminal::has_input() {
+        tokio::time::sleep(TERMINAL_CHECK).await;
     }
 }
 

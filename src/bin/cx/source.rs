@@ -80,8 +80,7 @@ fn read_named(named: &Path, asked: Option<ScriptLanguage>) -> anyhow::Result<Sou
         return Ok(Source { text, name, language, saved: None });
     };
     if asked.is_some_and(|asked| Language::from(asked) != saved.language) {
-        let language = if saved.language == Language::Python { "Python" } else { "TypeScript" };
-        bail!("the saved script `{}` is {language}: leave out `--lang`", saved.name);
+        bail!("the saved script `{}` is {}: leave out `--lang`", saved.name, saved.language.title());
     }
     if named.exists() {
         let name = shown_path(named);

@@ -79,7 +79,11 @@ fn synchronize(arguments: &SyncArguments, record: &mut SyncRecord) -> anyhow::Re
     let executor = setup::builder(config).warm_instances(0).languages([]).build()?;
     record.set_servers(refresh(&executor)?);
     if let Some(directory) = &arguments.types {
-        for language in &arguments.lang {
+        for (index, language) in arguments.lang.iter().enumerate() {
+            // A language that is named twice is written once.
+            if arguments.lang[..index].contains(language) {
+                continue;
+            }
             let written = types::write_known(&executor, *language, directory)?;
             let language = (*language).into();
             record.types.push(TypesRecord { directory: directory.clone(), language, written });

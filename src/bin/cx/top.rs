@@ -63,6 +63,10 @@ pub(crate) fn run(arguments: &TopArguments) -> anyhow::Result<ExitStatus> {
     let watched = Arc::new(Mutex::new(Watched::default()));
     let stop = CancellationToken::new();
     runtime.block_on(async { signals::end_with(&stop) })?;
+    runtime.spawn(async {
+        signals::terminal_gone().await;
+        exit(ExitStatus::Interrupted);
+    });
     let reading = Arc::clone(&watched);
     runtime.spawn(async move {
         let mut interval = tokio::time::interval(READING);

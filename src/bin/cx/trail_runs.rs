@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, SystemTime};
 
+use cx::Language;
 use cx::audit::AuditLine;
 use cx::text::start_bytes;
 use serde_json::{Map, Value, json};
@@ -315,11 +316,7 @@ impl TrailRun {
             }
             drawn
         });
-        let language = match self.language.as_str() {
-            "python" => "Python",
-            "typescript" => "TypeScript",
-            _ => "none: one call",
-        };
+        let language = self.language.parse::<Language>().map_or("none: one call", Language::title);
         let script = if self.script.is_empty() { "(a call without a script)" } else { &self.script };
         let usage = match &self.ended {
             Some(ended) => ended.usage,

@@ -79,7 +79,7 @@ impl Responses {
     pub(in crate::run) fn begin(&self, id: u64) -> Result<Begun<'_>, ToolError> {
         let mut entries = self.entries.lock();
         if entries.contains_key(&id) {
-            return Err(invalid("there is a request with this number already"));
+            return Err(ToolError::invalid_arguments("there is a request with this number already"));
         }
         let token = CancellationToken::new();
         entries.insert(id, Entry::Busy(token.clone()));
@@ -93,7 +93,8 @@ impl Responses {
     /// `InvalidArguments` if there is no such response, or one of its parts is being read already.
     pub(in crate::run) fn read(&self, id: u64) -> Result<Reading<'_>, ToolError> {
         let mut entries = self.entries.lock();
-        let entry = entries.get_mut(&id).ok_or_else(|| invalid("there is no such response"))?;
+        let entry =
+            entries.get_mut(&id).ok_or_else(|| ToolError::invalid_arguments("there is no such response"))?;
         let token = CancellationToken::new();
         match std::mem::replace(entry, Entry::Busy(token.clone())) {
             Entry::Open(opened) => {
@@ -102,7 +103,7 @@ impl Responses {
             }
             busy @ Entry::Busy(_) => {
                 *entry = busy;
-                Err(invalid("the part before this one is still on its way"))
+                Err(ToolError::invalid_arguments("the part before this one is still on its way"))
             }
         }
     }
@@ -193,8 +194,4 @@ impl Reading<'_> {
         let Self { opened, begun, .. } = self;
         begun.put(opened);
     }
-}
-
-fn invalid(problem: &str) -> ToolError {
-    ToolError::new(ToolErrorCode::InvalidArguments, problem)
 }

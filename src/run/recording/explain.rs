@@ -30,10 +30,7 @@ impl Recording {
             "{}: {} of {}, recorded by cx {}\n\n",
             preview(&header.name),
             counted(header.source.lines().count(), "line"),
-            match header.language {
-                crate::run::script::Language::TypeScript => "TypeScript",
-                crate::run::script::Language::Python => "Python",
-            },
+            header.language.title(),
             preview(&header.version)
         );
         let input = header.input.as_ref().map_or(0, |input| input.text().len());

@@ -266,24 +266,31 @@ fn is_zero(value: &u64) -> bool {
     *value == 0
 }
 
-/// Every refusal.
-const REFUSALS: [Refusal; 6] = [
-    Refusal::Denied,
-    Refusal::NoAnswer,
-    Refusal::NoApprover,
-    Refusal::TooManyQuestions,
-    Refusal::TooLong,
-    Refusal::Changed,
-];
+/// Both directions from one table, in which no refusal can be missing.
+macro_rules! refusals {
+    ($($refusal:ident => $status:literal,)+) => {
+        /// The status of a call that was not approved, as recordings name it.
+        const fn refusal_status(refusal: Refusal) -> &'static str {
+            match refusal {
+                $(Refusal::$refusal => $status,)+
+            }
+        }
 
-/// The status of a call that was not approved, as recordings name it.
-const fn refusal_status(refusal: Refusal) -> &'static str {
-    match refusal {
-        Refusal::Denied => "not approved: denied",
-        Refusal::NoAnswer => "not approved: no answer",
-        Refusal::NoApprover => "not approved: no approver",
-        Refusal::TooManyQuestions => "not approved: too many questions",
-        Refusal::TooLong => "not approved: too long",
-        Refusal::Changed => "not approved: changed",
-    }
+        /// The refusal with this status.
+        fn refusal(status: &str) -> Option<Refusal> {
+            match status {
+                $($status => Some(Refusal::$refusal),)+
+                _ => None,
+            }
+        }
+    };
+}
+
+refusals! {
+    Denied => "not approved: denied",
+    NoAnswer => "not approved: no answer",
+    NoApprover => "not approved: no approver",
+    TooManyQuestions => "not approved: too many questions",
+    TooLong => "not approved: too long",
+    Changed => "not approved: changed",
 }

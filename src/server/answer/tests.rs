@@ -7,10 +7,10 @@ use super::draft::{Draft, MAX_CHARACTERS};
 use super::*;
 use crate::json::Json;
 use crate::run::result::{
-    ErrorCode, ExecuteResult, LogLevel, Outcome, Output, PlannedCall, ReturnedShape, ScriptError,
+    ErrorCode, ExecuteResult, LogLevel, Outcome, Output, PlannedCall, Refusal, ReturnedShape, ScriptError,
     ToolCallRecord, ToolCallStatus, Usage,
 };
-use crate::run::sampling::{ModelCall, ModelCallStatus, SamplingMetrics, SamplingReport};
+use crate::run::sampling::{ContentViolation, ModelCall, ModelCallStatus, SamplingMetrics, SamplingReport};
 use crate::server::output_schemas;
 use crate::tools::ToolErrorCode;
 
@@ -386,9 +386,8 @@ fn names(object: &Value) -> BTreeSet<&str> {
     object.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
-/// No field is sent that the schema does not name, and it names none that is never sent.
-#[test]
-fn the_output_schema_names_the_fields_that_are_sent() {
+/// Answers that have every field between them.
+pub(crate) fn full_answers() -> [Answer; 3] {
     let error = ScriptError {
         code: ErrorCode::RuntimeError,
         message: "no".to_owned(),
@@ -404,19 +403,33 @@ fn the_output_schema_names_the_fields_that_are_sent() {
     };
     let mut failed = printing(failed(error), &[&"x".repeat(30_000)]);
     failed.tool_calls = (0..60).map(|tool| call(&format!("tool{tool}"), ToolCallStatus::Ok)).collect();
+    let others = [
+        ToolCallStatus::Failed(ToolErrorCode::RateLimited),
+        ToolCallStatus::InFlight,
+        ToolCallStatus::AwaitingApproval,
+        ToolCallStatus::NotApproved(Refusal::Denied),
+        ToolCallStatus::Simulated,
+    ];
+    failed.tool_calls.extend(others.map(|status| call("tool0", status)));
+    failed.tool_calls[0].approved = true;
+    failed.returned = vec![ReturnedShape {
+        server: "fs".to_owned(),
+        tool: "tool0".to_owned(),
+        shape: "{content: string}".to_owned(),
+    }];
     let arguments = Json::from(json!({ "text": "x".repeat(20_000) }));
     let planned = PlannedCall { server: "fs".to_owned(), tool: "write".to_owned(), arguments };
     failed.planned_calls = Some(vec![planned; 2]);
     let model_call = ModelCall {
         round: 1,
         provider: "openai".to_owned(),
-        model: None,
+        model: Some("large".to_owned()),
         status: ModelCallStatus::Ok,
         tokens: 1,
-        is_estimated: false,
+        is_estimated: true,
         duration: Duration::ZERO,
-        stop_reason: None,
-        violations: Vec::new(),
+        stop_reason: Some("end_turn".to_owned()),
+        violations: vec![ContentViolation { pattern: "key", count: 1 }],
     };
     failed.sampling =
         Some(SamplingReport { calls: vec![model_call; 30], metrics: SamplingMetrics::default() });
@@ -432,8 +445,14 @@ fn the_output_schema_names_the_fields_that_are_sent() {
     };
     let short = emitting(returned(json!(1)), vec![json!({ "type": "text", "text": "x" })]);
     let long = returned(json!("x".repeat(30_000)));
-    let answers = [&failed, &short, &long]
-        .map(|result| Draft::new(result, MAX_CHARACTERS).answer(Format::Text, Some("abc")).structured);
+    [&failed, &short, &long]
+        .map(|result| Draft::new(result, MAX_CHARACTERS).answer(Format::Text, Some("abc")))
+}
+
+/// No field is sent that the schema does not name, and it names none that is never sent.
+#[test]
+fn the_output_schema_names_the_fields_that_are_sent() {
+    let answers = full_answers().map(|answer| answer.structured);
     let sent: BTreeSet<&str> = answers.iter().flat_map(names).collect();
     let schema = output_schemas::run(false);
     assert_eq!(sent, names(&schema["properties"]));

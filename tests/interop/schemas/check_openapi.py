@@ -16,7 +16,21 @@ from referencing.jsonschema import DRAFT202012
 
 document, *instances = [json.loads(line) for line in sys.stdin]
 OpenAPIV31SpecValidator(document).validate()
-registry = Registry().with_resource("urn:cx:document", Resource(document, DRAFT202012))
+
+
+def strict(node):
+    """The schemas, in which an object has no fields but those that are described."""
+    if isinstance(node, list):
+        return [strict(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    node = {name: strict(field) for name, field in node.items()}
+    if node.get("type") == "object" and "properties" in node:
+        node["additionalProperties"] = False
+    return node
+
+
+registry = Registry().with_resource("urn:cx:document", Resource(strict(document), DRAFT202012))
 for name, fits, instance in instances:
     schema = {"$ref": f"urn:cx:document#/components/schemas/{name}"}
     # Resolved in the document, as a generated client does.

@@ -101,10 +101,11 @@ fn lists_are_refreshed_and_what_came_of_it_is_kept() {
 #[test]
 fn types_are_written_only_if_they_have_changed() {
     let home = Home::with_servers(&json!({ "well": entry(&["well"]) }));
-    let (text, status) = home.sync(&["--types", "types", "--lang", "ts,py"]);
+    let (text, status) = home.sync(&["--types", "types", "--lang", "ts,py,ts"]);
     assert_eq!(status, 0, "{text}");
     assert!(text.contains("wrote types/cx.d.ts") && text.contains("cx_tools.pyi"), "{text}");
     let last = home.last();
+    assert_eq!(last["types"].as_array().unwrap().len(), 2, "{last}");
     let of = |index: usize| (&last["types"][index]["language"], &last["types"][index]["directory"]);
     let (typescript, python, types) = (json!("typescript"), json!("python"), json!("types"));
     assert_eq!((of(0), of(1)), ((&typescript, &types), (&python, &types)), "{last}");

@@ -99,6 +99,34 @@ fn what_is_waited_for_is_said() {
     }
 }
 
+/// THREATS 835: as under `nohup`. What reads single keys would read such a terminal without an end.
+#[test]
+fn v_835_a_closed_terminal_ends_what_reads_keys_although_its_signal_is_ignored() {
+    for (arguments, awaited) in
+        [("repl", "ts> "), ("setup --no-connect", "Which servers should be behind cx?"), ("top", "q quit")]
+    {
+        let home = tempfile::tempdir().unwrap();
+        let claude = serde_json::json!({ "mcpServers": { "notes": { "command": "/nonexistent/server" } } });
+        fs::write(home.path().join(".claude.json"), claude.to_string()).unwrap();
+        let cx = env!("CARGO_BIN_EXE_cx");
+        let line = format!("trap '' HUP; stty rows 24 cols 80; exec '{cx}' {arguments}");
+        // An empty text closes the terminal.
+        let inputs = serde_json::json!([[awaited, ""]]).to_string();
+        let output = Command::new("python3")
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/prompt.py"))
+            .args([inputs.as_str(), "sh", "-c", &line])
+            .current_dir(home.path())
+            .env_clear()
+            .env("HOME", home.path())
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let screen = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(130), "{arguments}: {screen}");
+    }
+}
+
 #[test]
 fn a_refusal_is_no_success() {
     let home = tempfile::tempdir().unwrap();

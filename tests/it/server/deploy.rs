@@ -96,8 +96,16 @@ fn the_manifests_are_valid_and_fit_together() {
             let Some(block) = to.get("ipBlock").filter(|block| block["cidr"] == "0.0.0.0/0") else {
                 continue;
             };
-            for private in ["10.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16"]
-            {
+            for private in [
+                "10.0.0.0/8",
+                "100.64.0.0/10",
+                "127.0.0.0/8",
+                "168.63.129.16/32",
+                "169.254.0.0/16",
+                "172.16.0.0/12",
+                "192.0.0.0/24",
+                "192.168.0.0/16",
+            ] {
                 assert!(block["except"].as_array().unwrap().contains(&private.into()), "{private}");
             }
         }
@@ -406,6 +414,9 @@ fn the_units_are_valid_and_confined() {
         for needed in [
             "\nRestrictNamespaces=user net ipc\n",
             " landlock_create_ruleset landlock_add_rule landlock_restrict_self seccomp ",
+            // Metadata services of clouds, which give out credentials: those of src/net/address.rs. Azure's name server
+            // has the address of its other services.
+            "\nIPAddressDeny=169.254.0.0/16 fe80::/10 100.100.100.200 192.0.0.192 fd00:ec2::254 fd20:ce::254\n",
         ] {
             assert!(unit_text.contains(needed), "{name}: {needed}");
         }

@@ -3,6 +3,7 @@
 /// Requests that are refused.
 mod requests;
 
+use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -364,14 +365,17 @@ fn the_openapi_document_is_valid_and_true() {
         (&responses["200"], "Idempotency-Replayed"),
         (&responses["202"], "Idempotency-Replayed"),
         (&responses["202"], "Location"),
-        (&document["components"]["responses"]["Problem"], "Retry-After"),
+        (&document["components"]["responses"]["Problem429"], "Retry-After"),
     ] {
         assert!(response["headers"][header].is_object(), "{header}: {response}");
     }
     let mut lines = vec![document.clone()];
     let bodies = [
         (true, json!({ "language": "typescript", "code": "return { a: 1 }", "input": [1] })),
-        (true, json!({ "language": "python", "code": "print('a')", "timeoutMs": 30000, "maxToolCalls": 1 })),
+        (
+            true,
+            json!({ "language": "python", "code": "print('a')", "timeoutMs": 600_000, "maxToolCalls": 0 }),
+        ),
         (true, json!({ "language": "typescript", "code": "throw 1", "dryRun": true, "session": "s" })),
         (
             true,
@@ -380,9 +384,15 @@ fn the_openapi_document_is_valid_and_true() {
             ),
         ),
         (true, typescript("await tools.well.echo({ text: 'a' })")),
+        (true, typescript("await tools.well.echo({ txt: 'a' }); missing()")),
+        (
+            true,
+            json!({ "language": "python", "code": "await tools.well.echo(text='a')", "allowedTools": [] }),
+        ),
         (false, json!({ "language": "ruby", "code": "1" })),
         (false, json!({ "language": "typescript", "code": "1", "odd": 1 })),
         (false, json!({ "language": "typescript", "code": "1", "timeoutMs": "1" })),
+        (false, json!({ "language": "typescript", "code": "1", "timeoutMs": -1 })),
     ];
     for (is_valid, body) in bodies {
         let reply = create(&server, &[token], &body);
@@ -392,16 +402,27 @@ fn the_openapi_document_is_valid_and_true() {
         lines.push(json!(["RunResult", is_valid, answer]));
         lines.push(json!(["Problem", !is_valid, answer]));
     }
-    let streamed =
-        events(create(&server, &[token, EVENTS], &typescript("await tools.well.echo({ text: 'a' })")));
-    for (name, data) in streamed {
-        if name == "call" {
-            lines.push(json!(["ToolCall", true, data]));
-        }
+    let everything = "console.log('a'); progress(1, 2, 'half'); await tools.well.echo({ text: 'a' })";
+    let streamed = events(create(&server, &[token, EVENTS], &typescript(everything)));
+    let names: BTreeSet<&str> = streamed.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, BTreeSet::from(["run", "output", "progress", "call", "result"]));
+    for (name, data) in &streamed {
+        lines.push(json!(["Events", true, { name.as_str(): data }]));
     }
     let mut body = typescript("return 1");
     body["background"] = true.into();
     lines.push(json!(["RunningRun", true, create(&server, &[token], &body).message()]));
+    // A page of the book says the same.
+    let page = std::fs::read_to_string(crate::tidy::root().join("docs/rest.md")).unwrap();
+    let (_, errors) = page.split_once("| status | when |\n|---|---|\n").unwrap();
+    let rows = errors.lines().map_while(|line| line.strip_prefix("| ")?.split_once(" |"));
+    let said: BTreeSet<&str> = rows.flat_map(|(statuses, _)| statuses.split(", ")).collect();
+    let responses = document["components"]["responses"].as_object().unwrap();
+    let mut listed: BTreeSet<&str> =
+        responses.keys().map(|name| name.trim_start_matches("Problem")).collect();
+    // The document has every method of every path.
+    listed.insert("405");
+    assert_eq!(listed, said);
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     let mut checking = Command::new(schemas_python())
         .arg(script("schemas/check_openapi.py"))

@@ -10,7 +10,7 @@ use cx::{HostPattern, Isolation, Language, Limits};
 use super::size::parse_memory;
 use super::time::parse_time;
 
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ScriptLanguage {
     /// TypeScript or JavaScript
     #[value(alias = "typescript", alias = "js", alias = "javascript")]

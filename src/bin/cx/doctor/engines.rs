@@ -3,7 +3,7 @@
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-use cx::{ExecuteResult, Limits, Script, Versions};
+use cx::{ExecuteResult, Language, Limits, Script, Versions};
 
 use super::context::DoctorContext;
 use super::report::Check;
@@ -26,7 +26,7 @@ pub(super) async fn check(context: &DoctorContext, progress: &ProgressLine) -> V
     progress.say("starting TypeScript");
     let first = run_first(context, Script::typescript("return 6 * 7")).await;
     let v8 = format!("V8 {}", versions.v8.unwrap_or_default());
-    let check = started("TypeScript", &v8, &first);
+    let check = started(Language::TypeScript.title(), &v8, &first);
     checks.push(check.with("v8", versions.v8));
     progress.say("starting Python");
     let first = run_first(context, Script::python("import sys\nsys.version.split()[0]")).await;
@@ -34,7 +34,7 @@ pub(super) async fn check(context: &DoctorContext, progress: &ProgressLine) -> V
     // The version as Python reports it, not the one that the program claims.
     let python = first.result.as_ref().ok().and_then(|result| result.value()?.as_str().map(str::to_owned));
     let python = python.or_else(|| versions.python.map(str::to_owned)).unwrap_or_default();
-    let check = started("Python", &format!("CPython {python}, wasmtime {wasmtime}"), &first);
+    let check = started(Language::Python.title(), &format!("CPython {python}, wasmtime {wasmtime}"), &first);
     checks.push(check.with("cpython", python).with("wasmtime", wasmtime));
     let not_kept = context.not_kept.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(reason) = not_kept {

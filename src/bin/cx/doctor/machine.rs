@@ -158,6 +158,10 @@ fn elsewhere(config: &Config) -> Option<Check> {
     Some(Check::ok(SANDBOX, "other machines", message).with("url", one_line(url)))
 }
 
+/// What worker processes lack without user namespaces, which `isolation.require` does not insist on.
+const WITHOUT_NAMESPACES: &str = ". Without user namespaces they have no network of their own, so that only the filter \
+    of system calls keeps them from this machine's, and the number of their threads is bounded in control groups only";
+
 /// What confines worker processes here, and whether the configuration uses them.
 fn worker_processes(features: &SandboxFeatures, config: Option<&Config>) -> Check {
     const NAME: &str = "worker processes";
@@ -184,7 +188,9 @@ fn worker_processes(features: &SandboxFeatures, config: Option<&Config>) -> Chec
             false => Check::ok(SANDBOX, NAME, message),
         }
     } else {
-        Check::ok(SANDBOX, NAME, format!("{wanted}; everything is there that confines them"))
+        let message = format!("{wanted}; everything is there that has to confine them");
+        let without = if features.user_namespaces { "" } else { WITHOUT_NAMESPACES };
+        Check::ok(SANDBOX, NAME, format!("{message}{without}"))
     };
     check.with("configured", is_configured).with("missing", missing)
 }
@@ -192,4 +198,21 @@ fn worker_processes(features: &SandboxFeatures, config: Option<&Config>) -> Chec
 /// An amount of memory for people.
 fn mebibytes(bytes: u64) -> String {
     format!("{} MiB", bytes >> 20)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_workers_lack_without_user_namespaces_is_said() {
+        let mut features = SandboxFeatures::of_kernel();
+        (features.landlock_abi, features.seccomp) = (Some(6), true);
+        for user_namespaces in [true, false] {
+            features.user_namespaces = user_namespaces;
+            let check = format!("{:?}", worker_processes(&features, None));
+            assert!(check.contains("status: Ok"), "{check}");
+            assert_eq!(check.contains("no network of their own"), !user_namespaces, "{check}");
+        }
+    }
 }

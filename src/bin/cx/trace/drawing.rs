@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use cx::{Language, LogLevel, RunTrace};
+use cx::{LogLevel, RunTrace};
 
 /// A run to be drawn. All times are durations since it was requested.
 #[derive(Clone, Debug, Default)]
@@ -128,7 +128,7 @@ impl From<&RunTrace> for Drawing {
         Self {
             id: trace.id.clone(),
             script: trace.script.clone(),
-            language: if trace.language == Language::Python { "Python" } else { "TypeScript" },
+            language: trace.language.title(),
             duration: trace.duration,
             end,
             usage: DrawnUsage {

@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    CallLine, EndLine, FindingLine, Line, LogLine, ModelCallLine, OutputLine, PlannedLine, REFUSALS,
-    RecordLine, ReturnedLine, SamplingLine, ScriptErrorLine, StartLine, ToolErrorLine, TurnLine,
-    refusal_status,
+    CallLine, EndLine, FindingLine, Line, LogLine, ModelCallLine, OutputLine, PlannedLine, RecordLine,
+    ReturnedLine, SamplingLine, ScriptErrorLine, StartLine, ToolErrorLine, TurnLine, refusal,
 };
 use crate::json::Json;
 use crate::run::finding::{Finding, FindingCode, Severity};
@@ -287,10 +286,10 @@ fn record(line: RecordLine) -> Result<ToolCallRecord, String> {
         ToolCallStatus::AwaitingApproval,
         ToolCallStatus::Simulated,
     ];
-    let refusal = REFUSALS.into_iter().find(|refusal| refusal_status(*refusal) == line.status);
-    let status = match (simple.into_iter().find(|status| status.as_str() == line.status), refusal) {
+    let simple = simple.into_iter().find(|status| status.as_str() == line.status);
+    let status = match (simple, refusal(&line.status)) {
         (Some(status), _) => status,
-        (None, Some(refusal)) => ToolCallStatus::NotApproved(refusal),
+        (None, Some(reason)) => ToolCallStatus::NotApproved(reason),
         (None, None) => ToolCallStatus::Failed(tool_code(&line.status)?),
     };
     Ok(ToolCallRecord {

@@ -1,15 +1,13 @@
 //! The description of the REST interface as an OpenAPI 3.1 document. The parameters of runs and the names of fields are
 //! those of the tools.
 
+mod schemas;
+
 use serde_json::{Map, Value, json};
 
+use self::schemas::{call, events, problem, request, result, running};
 use super::accept::MAX_KEY;
-use super::request::{BACKGROUND, LANGUAGE, STREAM};
-use crate::engine::engines;
-use crate::server::arguments::parameters::RunParameter;
 use crate::server::http::rest_runs::MAX_WAIT;
-use crate::server::http::rest_runs::answers::CONTENT;
-use crate::server::output_schemas;
 use crate::server::shared::Shared;
 use crate::server::tools::{Descriptions, Offers, run_schema};
 
@@ -30,24 +28,17 @@ pub(super) fn document(shared: &Shared, has_token: bool) -> Value {
             "summary": "Runs scripts that call tools of MCP servers",
         },
         "servers": [{ "url": "/" }],
-        "paths": paths(),
+        "paths": paths(has_token),
         "components": {
             "schemas": {
                 "RunRequest": request(run_schema(Descriptions::Included, &executor.max_limits(), offers)),
                 "RunResult": result(),
                 "RunningRun": running(),
                 "Problem": problem(),
+                "Events": events(),
                 "ToolCall": call(),
             },
-            "responses": {
-                "Problem": {
-                    "description": "Why there is no result",
-                    "headers": {
-                        "Retry-After": header("seconds after which the same request may succeed", "integer"),
-                    },
-                    "content": { "application/problem+json": { "schema": schema("Problem") } },
-                },
-            },
+            "responses": problem_responses(),
         },
     });
     if has_token {
@@ -58,7 +49,8 @@ pub(super) fn document(shared: &Shared, has_token: bool) -> Value {
     document
 }
 
-fn schema(name: &str) -> Value {
+/// A schema of the document.
+fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 
@@ -70,8 +62,64 @@ fn json_of(description: &str, schema: Value) -> Value {
     json!({ "description": description, "content": { "application/json": { "schema": schema } } })
 }
 
-fn paths() -> Value {
-    let problem = || json!({ "$ref": "#/components/responses/Problem" });
+/// The statuses of the answers that are no results, and when they are sent. Not among them: 405, because the document
+/// has every method of every path.
+const PROBLEMS: [(u16, &str); 12] = [
+    (400, "The body or a parameter is wrong"),
+    (401, "The token is missing or wrong"),
+    (403, "The `Host` or the `Origin` is wrong, or the token is not for this"),
+    (404, "There is no such run or part"),
+    (408, "The body came too slowly"),
+    (413, "The body is too long"),
+    (415, "The body is compressed, or is not said to be JSON"),
+    (422, "The `Idempotency-Key` was sent before with another body"),
+    (429, "Too many runs in a minute, or in the background"),
+    (431, "The head of the request is too long"),
+    (500, "A fault of cx, which is in its log"),
+    (503, "The queue is full, no engine takes runs, or the server is being stopped"),
+];
+
+/// The statuses with which any request can be answered, in addition to those of [`PROBLEMS`] that its path names. 401
+/// only if the server has a token.
+const OF_ALL: [u16; 6] = [400, 401, 403, 431, 500, 503];
+
+/// The statuses with the header `Retry-After`.
+const FOR_NOW: [u16; 2] = [429, 503];
+
+/// The name of the response with a status.
+fn problem_name(status: u16) -> String {
+    format!("Problem{status}")
+}
+
+fn problem_responses() -> Map<String, Value> {
+    let response = |(status, when): (u16, &str)| {
+        let mut response = json!({ "description": when });
+        // A head that cannot be read is answered before anything knows what was wanted.
+        if status != 431 {
+            response["content"] = json!({ "application/problem+json": { "schema": reference("Problem") } });
+        }
+        if FOR_NOW.contains(&status) {
+            let retry =
+                header("seconds after which the same request may succeed, where that is known", "integer");
+            response["headers"] = json!({ "Retry-After": retry });
+        }
+        (problem_name(status), response)
+    };
+    PROBLEMS.into_iter().map(response).collect()
+}
+
+fn paths(has_token: bool) -> Value {
+    let responses = |own: Value, statuses: &[u16]| {
+        let mut responses = own;
+        for (status, _) in PROBLEMS {
+            let is_of_all = OF_ALL.contains(&status) && (status != 401 || has_token);
+            if is_of_all || statuses.contains(&status) {
+                let name = problem_name(status);
+                responses[status.to_string()] = json!({ "$ref": format!("#/components/responses/{name}") });
+            }
+        }
+        responses
+    };
     let id = json!({ "name": "id", "in": "path", "required": true, "schema": { "type": "string" } });
     let part = json!({
         "name": "part", "in": "path", "required": true,
@@ -87,19 +135,20 @@ fn paths() -> Value {
         "description": "a second request with the same key and body is answered with the same run",
         "schema": { "type": "string", "minLength": 1, "maxLength": MAX_KEY },
     });
-    let mut ended = json_of("What the script came to, also if it failed", schema("RunResult"));
+    let mut ended = json_of("What the script came to, also if it failed", reference("RunResult"));
     ended["content"]["text/event-stream"] = json!({
         "schema": {
             "type": "string",
-            "description": "events `run`, `output`, `progress`, `call`, `dropped`, and last `result` or `problem`",
+            "description": "events `run`, `output`, `progress`, `call`, `dropped`, and last `result` or `problem`; \
+                the schema `Events` has the data of each",
         },
     });
     let replayed = header("`true` if the run is that of an earlier request with the same key", "string");
     ended["headers"] = json!({ "Idempotency-Replayed": replayed });
-    let mut accepted = json_of("The run goes on without this request", schema("RunningRun"));
+    let mut accepted = json_of("The run goes on without this request", reference("RunningRun"));
     accepted["headers"] =
         json!({ "Idempotency-Replayed": replayed, "Location": header("where its result is", "string") });
-    let state = json!({ "oneOf": [schema("RunResult"), schema("RunningRun")] });
+    let state = json!({ "oneOf": [reference("RunResult"), reference("RunningRun")] });
     json!({
         "/v1/runs": { "post": {
             "operationId": "createRun",
@@ -107,9 +156,9 @@ fn paths() -> Value {
             "parameters": [key],
             "requestBody": {
                 "required": true,
-                "content": { "application/json": { "schema": schema("RunRequest") } },
+                "content": { "application/json": { "schema": reference("RunRequest") } },
             },
-            "responses": { "200": ended, "202": accepted, "default": problem() },
+            "responses": responses(json!({ "200": ended, "202": accepted }), &[408, 413, 415, 422, 429]),
         } },
         "/v1/runs/{id}": {
             "parameters": [id.clone()],
@@ -117,12 +166,12 @@ fn paths() -> Value {
                 "operationId": "readRun",
                 "summary": "The result of a run, or what it has printed so far",
                 "parameters": [wait],
-                "responses": { "200": json_of("The run", state), "default": problem() },
+                "responses": responses(json!({ "200": json_of("The run", state) }), &[404]),
             },
             "delete": {
                 "operationId": "cancelRun",
                 "summary": "Cancels a run",
-                "responses": { "204": { "description": "It is being cancelled" }, "default": problem() },
+                "responses": responses(json!({ "204": { "description": "It is being cancelled" } }), &[404]),
             },
         },
         "/v1/runs/{id}/{part}": {
@@ -130,154 +179,28 @@ fn paths() -> Value {
             "get": {
                 "operationId": "readRunPart",
                 "summary": "The whole of what a result has left out",
-                "responses": {
-                    "200": {
+                "responses": responses(
+                    json!({ "200": {
                         "description": "The text that was printed, the value, or the list of calls",
                         "content": {
                             "text/plain": { "schema": { "type": "string" } },
                             "application/json": { "schema": {} },
                         },
-                    },
-                    "default": problem(),
-                },
+                    } }),
+                    &[404],
+                ),
             },
         },
         "/openapi.json": { "get": {
             "operationId": "describe",
             "summary": "This document",
-            "responses": {
-                "200": json_of("An OpenAPI 3.1 document", json!({ "type": "object" })),
-                "default": problem(),
-            },
+            "responses": responses(
+                json!({ "200": json_of("An OpenAPI 3.1 document", json!({ "type": "object" })) }),
+                &[],
+            ),
         } },
     })
 }
 
-/// The body of a request: the parameters of the tools, and those that only REST has.
-fn request(mut schema: Value) -> Value {
-    let languages: Vec<_> = engines::AVAILABLE.iter().map(|&language| language.as_str()).collect();
-    if let Some(properties) = schema["properties"].as_object_mut() {
-        // Generated clients, unlike those of models, accept a schema of any JSON.
-        properties.insert(RunParameter::Input.name().to_owned(), json!({ "description": "any JSON" }));
-        properties.insert(
-            LANGUAGE.to_owned(),
-            json!({ "type": "string", "enum": languages, "description": "of `code`" }),
-        );
-        let flag =
-            |description: &str| json!({ "type": "boolean", "default": false, "description": description });
-        properties.insert(STREAM.to_owned(), flag("answer with a stream of events"));
-        properties.insert(BACKGROUND.to_owned(), flag("answer at once; the run goes on"));
-    }
-    if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
-        required.push(LANGUAGE.into());
-    }
-    schema["additionalProperties"] = false.into();
-    schema
-}
-
-/// The types of the fields of a result. It has every field of the tools' output schema.
-fn types() -> Map<String, Value> {
-    let integer = json!({ "type": "integer", "minimum": 0 });
-    let time = json!({ "type": "number", "minimum": 0 });
-    let text = json!({ "type": "string" });
-    let fields = [
-        ("success", json!({ "type": "boolean" })),
-        ("value", json!({ "description": "any JSON" })),
-        ("valueTruncated", json!({ "type": "object" })),
-        ("output", text.clone()),
-        ("outputOmitted", integer.clone()),
-        ("outputBytesDropped", integer.clone()),
-        ("emittedBlocks", integer.clone()),
-        (
-            "error",
-            json!({ "type": "object", "required": ["code", "message"], "properties": {
-            "code": text.clone(), "message": text.clone(),
-        } }),
-        ),
-        ("executionTimeMs", time.clone()),
-        ("approvalTimeMs", time),
-        ("fuelUsed", integer.clone()),
-        ("toolCallsMade", integer.clone()),
-        ("toolCallsRefused", integer.clone()),
-        ("toolCallSummary", json!({ "type": "array", "items": { "type": "object" } })),
-        ("toolCallSummaryOmitted", integer.clone()),
-        ("plannedCalls", json!({ "type": "array", "items": { "type": "object" } })),
-        ("plannedCallsOmitted", integer.clone()),
-        ("plannedCallsDropped", integer.clone()),
-        ("samplingCalls", json!({ "type": "array", "items": { "type": "object" } })),
-        ("samplingCallsOmitted", integer),
-        ("samplingMetrics", json!({ "type": "object" })),
-        ("runId", text),
-    ];
-    fields.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect()
-}
-
-fn result() -> Value {
-    let mut schema = output_schemas::run(false);
-    let types = types();
-    if let Some(properties) = schema["properties"].as_object_mut() {
-        for (name, property) in properties.iter_mut() {
-            if let Some(known) = types.get(name) {
-                *property = known.clone();
-            }
-        }
-        let content = json!({
-            "type": "array", "items": { "type": "object" },
-            "description": "content blocks of MCP that the script emitted",
-        });
-        properties.insert(CONTENT.to_owned(), content);
-    }
-    schema["required"] = json!(["success", "executionTimeMs"]);
-    schema
-}
-
-fn running() -> Value {
-    json!({
-        "type": "object",
-        "required": ["running"],
-        "properties": {
-            "running": { "const": true },
-            "runId": { "type": "string" },
-            "output": { "type": "string", "description": "what was printed so far" },
-            "outputOmitted": { "type": "integer" },
-        },
-    })
-}
-
-fn problem() -> Value {
-    json!({
-        "type": "object",
-        "description": "RFC 9457",
-        "required": ["type", "title", "status", "detail"],
-        "properties": {
-            "type": { "type": "string" },
-            "title": { "type": "string" },
-            "status": { "type": "integer" },
-            "detail": { "type": "string" },
-            "code": { "type": "string" },
-            "hint": { "type": "string" },
-            "retryAfterMs": { "type": "number" },
-        },
-    })
-}
-
-/// The data of the event `call`.
-fn call() -> Value {
-    json!({
-        "type": "object",
-        "description": "the data of the event `call`",
-        "required": ["tool", "status", "ms", "argumentBytes", "resultBytes"],
-        "properties": {
-            "tool": { "type": "string" },
-            "status": { "type": "string", "description": "`ok` or an error's code" },
-            "ms": { "type": "number" },
-            "argumentBytes": { "type": "integer" },
-            "resultBytes": { "type": "integer" },
-        },
-    })
-}
-
 #[cfg(test)]
-pub(super) fn typed_fields() -> Vec<String> {
-    types().keys().cloned().collect()
-}
+mod tests;

@@ -37,8 +37,14 @@ return [listed['left'], added, removed]",
                 { "tool": "mcp__notes__delete", "arguments": arguments[1] },
             ])
         );
-        let stubbed = ToolCallStatus::Simulated;
-        assert_eq!(statuses(&result), [ToolCallStatus::Ok, stubbed, stubbed]);
+        let simulated = ToolCallStatus::Simulated;
+        assert_eq!(statuses(&result), [ToolCallStatus::Ok, simulated, simulated]);
+        let of_add = &report["toolCallSummary"][0];
+        assert_eq!(
+            (&of_add["tool"], &of_add["simulated"]),
+            (&json!("mcp__notes__add"), &json!(1)),
+            "{report:#}"
+        );
         assert_eq!(report["toolCallsMade"], 1, "{report:#}");
         assert!(report.get("toolCallsRefused").is_none(), "{report:#}");
         // The next dry run returns a sample of what the tool was seen to return.
