@@ -108,7 +108,7 @@ pub(crate) struct HttpResponse {
 /// Resolves names as other programs of this machine do, [`MAX_RESOLUTIONS`] at the same time.
 pub(crate) fn system_resolver() -> Resolver {
     static ALL: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(MAX_RESOLUTIONS_OF_ALL)));
-    resolver(look_up, &ALL)
+    bounded_resolver(look_up, &ALL)
 }
 
 /// Asks the system's resolver, which blocks the thread and cannot be cancelled.
@@ -117,7 +117,7 @@ fn look_up(host: &str) -> io::Result<Vec<IpAddr>> {
 }
 
 /// Resolves names with a function that blocks, while there is one of [`MAX_RESOLUTIONS`] permits and one of `all`.
-fn resolver(
+fn bounded_resolver(
     look_up: impl Fn(&str) -> io::Result<Vec<IpAddr>> + Clone + Send + Sync + 'static,
     all: &Arc<Semaphore>,
 ) -> Resolver {

@@ -215,7 +215,7 @@ fn checked(mut url: Url) -> Result<Url, ToolError> {
 
 fn method(text: &str) -> Result<Method, ToolError> {
     if text.len() > MAX_METHOD_BYTES {
-        return Err(invalid(format!(
+        return Err(ToolError::invalid_arguments(format!(
             "the method has {} bytes, at most {MAX_METHOD_BYTES} can be sent",
             text.len()
         )));

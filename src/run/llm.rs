@@ -45,7 +45,7 @@ impl ExecutionContext {
             _ => Some(self.hold_uncounted(call.bytes())?),
         };
         let name = call.name();
-        let read = |text: &str| Question::read(text).map_err(invalid);
+        let read = |text: &str| Question::read(text).map_err(ToolError::invalid_arguments);
         let answer = match call {
             LlmCall::Next(stream) => return self.next_piece(stream).await,
             LlmCall::Close(stream) => {
@@ -55,7 +55,7 @@ impl ExecutionContext {
                 return Ok("null".to_owned());
             }
             LlmCall::Open(text) => {
-                let prepared = read(&text)?.prepare().map_err(invalid)?;
+                let prepared = read(&text)?.prepare().map_err(ToolError::invalid_arguments)?;
                 if prepared.schema.is_some() {
                     return Err(ToolError::invalid_arguments(
                         "a stream cannot have a schema: its value is complete at the end only",
@@ -64,15 +64,18 @@ impl ExecutionContext {
                 return self.open_stream(prepared, &text);
             }
             LlmCall::Ask(text) => {
-                let prepared = read(&text)?.prepare().map_err(invalid)?;
+                let prepared = read(&text)?.prepare().map_err(ToolError::invalid_arguments)?;
                 self.ask(prepared, name, &text).await?
             }
             LlmCall::Extract(text) => {
                 let mut question = read(&text)?;
-                let (value, schema) = question.take_extraction().map_err(invalid)?;
+                let (value, schema) = question.take_extraction().map_err(ToolError::invalid_arguments)?;
                 match fitting(value, &compile(&schema)?) {
                     Some(value) => value,
-                    None => self.ask(question.prepare().map_err(invalid)?, name, &text).await?,
+                    None => {
+                        self.ask(question.prepare().map_err(ToolError::invalid_arguments)?, name, &text)
+                            .await?
+                    }
                 }
             }
         };

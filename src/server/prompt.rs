@@ -114,7 +114,7 @@ impl Elicitation {
         let (asker, asker_of) = (peer.clone(), of.clone());
         let show = move |params: ElicitRequestParams| -> BoxFuture<'static, Option<ElicitResult>> {
             let (peer, of) = (peer.clone(), of.clone());
-            Box::pin(async move { ask_user(peer, of, params).await })
+            Box::pin(async move { elicit(peer, of, params).await })
         };
         let ask = move |params: CreateMessageRequestParams| -> BoxFuture<'static, _> {
             let (peer, of) = (asker.clone(), asker_of.clone());
@@ -186,7 +186,7 @@ fn refused() -> ModelError {
     ModelError::new(ModelErrorKind::Refused, "the client did not answer: it, or its user, refused")
 }
 
-async fn ask_user(
+async fn elicit(
     peer: Peer<RoleServer>,
     of: OriginatingRequestId,
     params: ElicitRequestParams,

@@ -18,7 +18,19 @@ const LAYERS: &[&[&str]] = &[
     &["tools"],
     &["files", "nats", "queue"],
     &["storage"],
-    &["conventions", "durations", "error", "json", "lines", "machine", "pauses", "rate", "steps", "sync", "text"],
+    &[
+        "conventions",
+        "durations",
+        "error",
+        "json",
+        "lines",
+        "machine",
+        "pauses",
+        "rate",
+        "steps",
+        "sync",
+        "text",
+    ],
 ];
 
 /// Files that name all layers: the roots of the library, and of the part of it that fuzz targets link.

@@ -476,7 +476,7 @@ async fn v_815_all_runs_together_resolve_a_bounded_number_of_names() {
         Ok(vec![LOOPBACK])
     };
     // Three runs, each with four names.
-    let runs = [(); 3].map(|()| resolver(look_up.clone(), &all));
+    let runs = [(); 3].map(|()| bounded_resolver(look_up.clone(), &all));
     let found: Vec<_> =
         runs.iter().flat_map(|run| [(); MAX_RESOLUTIONS].map(|()| tokio::spawn(run("a.example")))).collect();
     let mut free = Vec::new();
