@@ -160,7 +160,7 @@ impl AuditReader {
                     continue;
                 }
             }
-            if let Some(file) = self.replacement()? {
+            if let Some(file) = self.replacement(incomplete)? {
                 // What was appended before the other file was moved away comes first.
                 if let Some(line) = self.line_of_current(incomplete)? {
                     return Ok(Some(line));
@@ -215,15 +215,22 @@ impl AuditReader {
         Ok(Some(AuditLine { file, number, text, fields, is_complete: has_end || is_too_long }))
     }
 
-    /// The file that stands in place of the current one, if that was moved away or removed: writers make a new one of
-    /// the same day.
-    fn replacement(&self) -> io::Result<Option<CurrentFile>> {
+    /// The file that stands in place of the current one, if that was moved away, removed, or emptied: writers make a new
+    /// one of the same day, or begin this one again. It is the same file if it ends before the next line, unless an
+    /// `incomplete` line was read, which its next writer sets aside.
+    fn replacement(&self, incomplete: bool) -> io::Result<Option<CurrentFile>> {
         let Some(current) = &self.current else { return Ok(None) };
         let path = self.directory.join(&current.name);
         let identity = |metadata: &fs::Metadata| (metadata.dev(), metadata.ino());
         let known = identity(&current.reader.get_ref().metadata()?);
         let found = match fs::metadata(&path) {
-            Ok(metadata) if identity(&metadata) == known => return Ok(None),
+            Ok(metadata) if identity(&metadata) == known => {
+                let is_shorter = metadata.len() < current.offset;
+                if incomplete || !is_shorter {
+                    return Ok(None);
+                }
+                open(&path)
+            }
             Ok(_) => open(&path),
             Err(error) => Err(error),
         };
