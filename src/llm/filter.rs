@@ -10,7 +10,7 @@ use regex::{Captures, Regex};
 use super::options::FilterMode;
 
 /// The replacement for a secret.
-const REDACTED_SECRET: &str = "[REDACTED_SECRET]";
+pub(crate) const REDACTED_SECRET: &str = "[REDACTED_SECRET]";
 
 /// The replacement for personal data.
 const REDACTED_PII: &str = "[REDACTED_PII]";
