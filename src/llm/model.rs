@@ -175,6 +175,8 @@ pub enum ModelErrorKind {
 #[derive(Clone)]
 pub(crate) struct NamedModel {
     pub(crate) name: Arc<str>,
+    /// The model of requests that name none, if it is known: not that of a client or of an embedder.
+    pub(crate) default_model: Option<Arc<str>>,
     pub(crate) model: Arc<dyn LanguageModel>,
 }
 

@@ -231,7 +231,7 @@ const SCRIPT: &str = "
     await mcp.getPrompt('well', 'no-such-prompt').catch(() => {});
     await scripts.inner({});
     await llm.ask('works', { model: 'fake-model', maxTokens: 20 });
-    await llm.ask('fails', { model: 'fake-model', maxTokens: 20 }).catch(() => {});
+    await llm.ask('fails', { maxTokens: 20 }).catch(() => {});
     for await (const _ of llm.ask('works', { model: 'fake-streamed-model', maxTokens: 20, stream: true }));
     return 1";
 
