@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::difference::{Difference, difference_of_outcome, difference_of_output, outcome_text, preview};
+use super::difference::{
+    Difference, both_requests, difference_of_outcome, difference_of_output, outcome_text, preview,
+};
 use super::parts::{Answer, Wait};
 use crate::durations::nanoseconds;
 use crate::run::errors::over;
@@ -99,11 +101,10 @@ impl Replayer {
     pub(super) fn begin_call(&mut self, request: &Request) -> Delivered {
         let position = self.calls_made;
         self.calls_made += 1;
-        let found = || preview(request);
         match self.recording.calls.get(position) {
             Some(recorded) if request.is_same(&recorded.request) => {}
             Some(recorded) => {
-                let (expected, found) = (preview(&recorded.request), found());
+                let [expected, found] = both_requests(&recorded.request, request);
                 self.differ(position, expected, found);
             }
             None => {
@@ -113,7 +114,7 @@ impl Replayer {
                     }
                     None => "no further call".to_owned(),
                 };
-                self.differ(position, expected, found());
+                self.differ(position, expected, preview(request));
             }
         }
         Delivered::Call(position)
