@@ -215,9 +215,9 @@ impl AuditReader {
         Ok(Some(AuditLine { file, number, text, fields, is_complete: has_end || is_too_long }))
     }
 
-    /// The file that stands in place of the current one, if that was moved away, removed, or emptied: writers make a new
-    /// one of the same day, or begin this one again. It is the same file if it ends before the next line, unless an
-    /// `incomplete` line was read, which its next writer sets aside.
+    /// The file that stands in place of the current one, if that was moved away, removed or emptied: writers make a new
+    /// one of the same day, or begin this one again. A file was emptied if it ends before the next line, except after
+    /// an `incomplete` line, which the next writer sets aside.
     fn replacement(&self, incomplete: bool) -> io::Result<Option<CurrentFile>> {
         let Some(current) = &self.current else { return Ok(None) };
         let path = self.directory.join(&current.name);
