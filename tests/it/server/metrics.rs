@@ -492,7 +492,7 @@ fn a_real_prometheus_scrapes_the_page() {
     assert_eq!(targets["data"]["activeTargets"][0]["health"], "up", "{targets}");
     let rules = rules.unwrap();
     let rules = rules["data"]["groups"][0]["rules"].as_array().unwrap();
-    assert_eq!(rules.len(), 9);
+    assert_eq!(rules.len(), 10);
     for rule in rules {
         assert!(rule["lastError"].is_null() && rule["state"] == "inactive", "{rule}");
     }
