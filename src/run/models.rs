@@ -404,7 +404,7 @@ impl BegunCall {
         let is_free = match failure {
             CallFailure::Unreached(_) | CallFailure::Refused(_) => true,
             CallFailure::Failed(error) => {
-                matches!(error.kind, ModelErrorKind::RateLimited | ModelErrorKind::Refused)
+                error.is_free || matches!(error.kind, ModelErrorKind::RateLimited | ModelErrorKind::Refused)
             }
             CallFailure::Timeout(_) | CallFailure::TooLarge(_) => false,
         };

@@ -99,13 +99,15 @@ impl Failures {
     pub(crate) fn unsuccessful(&self, response: &FailedResponse) -> ModelError {
         let name = self.name;
         let status = response.status;
+        // What is wrong with a request is found before a model gets it. 408 says that it took too long.
+        let is_free = matches!(status, 400..500) && status != 408;
         if status == 401 {
-            return failed(format!("{name} refuses the key"));
+            return ModelError { is_free, ..failed(format!("{name} refuses the key")) };
         }
         let kind = if status == 429 { ModelErrorKind::RateLimited } else { ModelErrorKind::Failed };
         let reason = reason_in(&response.body).map(|reason| format!(": {}", self.clean(reason)));
         let message = format!("{name} answers with status {status}{}", reason.unwrap_or_default());
-        ModelError { retry_after: response.retry_after, ..ModelError::new(kind, message) }
+        ModelError { retry_after: response.retry_after, is_free, ..ModelError::new(kind, message) }
     }
 
     /// The answer cannot be read to its end.
