@@ -91,6 +91,26 @@ async fn a_request_that_is_refused_takes_no_tokens() {
     }
 }
 
+/// A saved script asks at the expense of its caller, and has no budget of its own.
+#[tokio::test]
+async fn a_called_script_has_the_budget_of_its_caller() {
+    let provider = echo(ProviderKind::OpenAi);
+    let directory = tempfile::tempdir().unwrap();
+    let library = cx::ScriptLibrary::of_folder(directory.path().join("scripts"));
+    let source = "// Asks twice.
+        export default async () => [await llm.ask('a', { maxTokens: 9 }), await llm.ask('b', { maxTokens: 9 })]";
+    library.save(cx::SaveRequest::new("twice", cx::Language::TypeScript, source)).unwrap();
+    let options = LlmOptions { rounds: Some(3), ..provider.options() };
+    let executor = Executor::builder().llm(options).scripts(library).build().unwrap();
+    let source = "const first = await scripts.twice({});
+        return [first, await scripts.twice({}).catch(() => 'ended')]";
+    let result = run(&executor, Script::typescript(source)).await;
+    assert_eq!(value(&result), json!([["you said: a", "you said: b"], "ended"]));
+    assert_eq!(provider.asked().len(), 3);
+    let metrics = result.sampling.unwrap().metrics;
+    assert_eq!((metrics.total_rounds, metrics.rounds_left), (3, 0));
+}
+
 /// 50 parallel calls in each language: the budget is never exceeded by one call or one token, however many tokens the
 /// calls take.
 #[tokio::test]
