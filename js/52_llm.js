@@ -75,6 +75,9 @@ const llm = ObjectFreeze({
   },
   extract(value, schema, options) {
     const checked = checkOptions(options);
+    if (checked.stream) {
+      throw new TypeError("llm.extract takes no `stream`: its value is complete at the end only");
+    }
     const fields = { __proto__: null, value: value ?? null, schema };
     return call({ __proto__: null, extract: textOf(checked, fields) });
   },

@@ -2,10 +2,11 @@
 //! and the names of cx's own spans and attributes. The names of cx's own metrics are literals where
 //! they are counted; `src/server/metrics.rs` describes each.
 //!
-//! From <https://github.com/open-telemetry/semantic-conventions-genai> at commit
-//! `1e01e830ef3c17b939ab7db8d25c7061e4239c0b`: `docs/gen-ai/mcp.md`, `docs/gen-ai/gen-ai-spans.md`; and
-//! `docs/gen-ai/gen-ai-metrics.md` at commit `004902b8cb70aa5ae6ca4ae07132b7daabcd3e10`.
-//! Their status is Development: names will change, and an upgrade changes this file, the commit above,
+//! From <https://github.com/open-telemetry/semantic-conventions-genai>: `docs/gen-ai/mcp.md` at commit
+//! `1e01e830ef3c17b939ab7db8d25c7061e4239c0b`, `docs/gen-ai/gen-ai-spans.md` at commit
+//! `002c8a6ea1c8a42b14a4527db83b3cabcded610a`, and `docs/gen-ai/gen-ai-metrics.md` at commit
+//! `004902b8cb70aa5ae6ca4ae07132b7daabcd3e10`.
+//! Their status is Development: names will change, and an upgrade changes this file, the commits above,
 //! the table in `docs/observability.md` and those in `tests/it/server/conventions.rs`. Tests compare both
 //! with what is exported.
 

@@ -6,12 +6,16 @@ use serde_json::Value;
 use super::extraction;
 use super::model::{ModelMessage, ModelRequest, ModelRole};
 use crate::json;
+use crate::text::preview;
 
 /// Maximum tokens of an answer, if the script sets none.
 pub(crate) const DEFAULT_ANSWER_TOKENS: u32 = 1_000;
 
 /// Maximum tokens that a script can ask for in one answer.
 const MAX_ANSWER_TOKENS: f64 = 1_000_000.0;
+
+/// Maximum characters of a value of the script's author in an error.
+const MAX_SHOWN: usize = 100;
 
 /// A call of `llm`. The guests make these objects; their fields come from the script.
 #[derive(Deserialize, Serialize)]
@@ -50,22 +54,14 @@ impl LlmCall {
 
 /// A question: a prompt, the messages of a conversation, or a value to extract from; and the
 /// options of the call.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Question {
-    #[serde(default)]
     prompt: Option<String>,
-    #[serde(default)]
     messages: Option<Vec<Message>>,
-    #[serde(default)]
     value: Option<Value>,
-    #[serde(default)]
     schema: Option<Value>,
-    #[serde(default)]
     model: Option<String>,
-    #[serde(default, alias = "max_tokens")]
     max_tokens: Option<f64>,
-    #[serde(default, alias = "system_prompt")]
     system_prompt: Option<String>,
 }
 
@@ -80,15 +76,13 @@ pub(crate) struct Prepared {
 }
 
 /// A message as scripts write it.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub(crate) struct Message {
     role: Role,
     content: String,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     System,
     User,
@@ -102,15 +96,28 @@ impl Question {
     ///
     /// What is wrong with it, for the script's author.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
-        json::check(text, json::budget(text.len())).map_err(|error| error.to_string())?;
-        serde_json::from_str(text).map_err(|error| {
-            let problem = error.to_string();
-            // The location is one in this text, which the script's author has not written.
-            problem
-                .rsplit_once(" at line ")
-                .map_or(problem.as_str(), |(problem, _location)| problem)
-                .to_owned()
-        })
+        let fields = json::tree(text, json::budget(text.len())).map_err(|error| error.to_string())?;
+        let Value::Object(fields) = fields else { return Err("expected an object with options".to_owned()) };
+        let mut question = Self::default();
+        for (name, value) in fields {
+            match name.as_str() {
+                "prompt" => question.prompt = string(&name, value)?,
+                "messages" => question.messages = messages(value)?,
+                "value" => question.value = Some(value).filter(|value| !value.is_null()),
+                "schema" => question.schema = Some(value).filter(|value| !value.is_null()),
+                "model" => question.model = string(&name, value)?,
+                "maxTokens" | "max_tokens" => question.max_tokens = number(&name, &value)?,
+                "systemPrompt" | "system_prompt" => question.system_prompt = string(&name, value)?,
+                _ => {
+                    return Err(format!(
+                        "there is no option `{}`; there are `schema`, `model`, `maxTokens`, `systemPrompt` and \
+                         `stream`",
+                        preview(&name, MAX_SHOWN)
+                    ));
+                }
+            }
+        }
+        Ok(question)
     }
 
     /// The value of an extraction, and the schema that it has to fit.
@@ -156,6 +163,63 @@ impl Question {
     }
 }
 
+/// What is wrong with a value of the script's author.
+fn wrong(name: &str, expected: &str, value: &Value) -> String {
+    format!("`{name}` must be {expected}: {}", preview(&value.to_string(), MAX_SHOWN))
+}
+
+fn string(name: &str, value: Value) -> Result<Option<String>, String> {
+    match value {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text)),
+        other => Err(wrong(name, "a string", &other)),
+    }
+}
+
+fn number(name: &str, value: &Value) -> Result<Option<f64>, String> {
+    match value.as_f64() {
+        None if !value.is_null() => Err(wrong(name, "a number", value)),
+        number => Ok(number),
+    }
+}
+
+fn messages(value: Value) -> Result<Option<Vec<Message>>, String> {
+    let items = match value {
+        Value::Null => return Ok(None),
+        Value::Array(items) => items,
+        other => return Err(wrong("messages", "a list of { role, content }", &other)),
+    };
+    let messages = items.into_iter().enumerate();
+    messages
+        .map(|(index, item)| message(&format!("messages[{index}]"), item))
+        .collect::<Result<_, _>>()
+        .map(Some)
+}
+
+fn message(name: &str, value: Value) -> Result<Message, String> {
+    let mut fields = match value {
+        Value::Object(fields) => fields,
+        other => return Err(wrong(name, "{ role, content }", &other)),
+    };
+    let role = fields.shift_remove("role").unwrap_or_default();
+    let role = match role.as_str() {
+        Some("system") => Role::System,
+        Some("user") => Role::User,
+        Some("assistant") => Role::Assistant,
+        _ => return Err(wrong(&format!("{name}.role"), "`system`, `user` or `assistant`", &role)),
+    };
+    let content = match fields.shift_remove("content").unwrap_or_default() {
+        Value::String(content) => content,
+        other => return Err(wrong(&format!("{name}.content"), "a string", &other)),
+    };
+    match fields.keys().next() {
+        Some(other) => {
+            Err(format!("`{name}` has `role` and `content`, and no `{}`", preview(other, MAX_SHOWN)))
+        }
+        None => Ok(Message { role, content }),
+    }
+}
+
 fn answer_tokens(tokens: f64) -> Result<u32, String> {
     if tokens.fract() != 0.0 || !(1.0..=MAX_ANSWER_TOKENS).contains(&tokens) {
         return Err(format!("`maxTokens` must be a whole number from 1 to {MAX_ANSWER_TOKENS}: {tokens}"));
@@ -189,3 +253,6 @@ fn conversation(
         _ => Err("expected a message of the role `user` at the end of `messages`".to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests;

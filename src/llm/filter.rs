@@ -10,7 +10,7 @@ use regex::{Captures, Regex};
 use super::options::FilterMode;
 
 /// The replacement for a secret.
-const REDACTED_SECRET: &str = "[REDACTED_SECRET]";
+pub(crate) const REDACTED_SECRET: &str = "[REDACTED_SECRET]";
 
 /// The replacement for personal data.
 const REDACTED_PII: &str = "[REDACTED_PII]";
@@ -45,13 +45,21 @@ const SECRETS: &[(&str, &str)] = &[
     ("github_token", r"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{50,})"),
     ("gitlab_token", r"\bglpat-[A-Za-z0-9_-]{20,}"),
     ("aws_key_id", r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
-    ("google_key", r"\bAIza[A-Za-z0-9_-]{35}"),
+    // Keys, secrets of clients, and access tokens.
+    ("google_key", r"\b(?:AIza[A-Za-z0-9_-]{35}|GOCSPX-[A-Za-z0-9_-]{28}|ya29\.[A-Za-z0-9_-]{40,})"),
     ("slack_token", r"\bxox[abeprs]-[A-Za-z0-9-]{10,}"),
     ("slack_webhook", r"\bhttps://hooks\.slack\.com/services/T[A-Z0-9]{6,}/B[A-Z0-9]{6,}/[A-Za-z0-9]{16,}"),
     ("npm_token", r"\bnpm_[A-Za-z0-9]{36}\b"),
     ("pypi_token", r"\bpypi-[A-Za-z0-9_-]{50,}"),
     ("huggingface_token", r"\bhf_[A-Za-z0-9]{30,}"),
     ("sendgrid_key", r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
+    ("groq_key", r"\bgsk_[A-Za-z0-9]{40,}"),
+    ("xai_key", r"\bxai-[A-Za-z0-9]{60,}"),
+    ("databricks_token", r"\bdapi[a-f0-9]{32}\b"),
+    ("digitalocean_token", r"\bdo[opr]_v1_[a-f0-9]{64}\b"),
+    ("docker_token", r"\bdckr_(?:pat|oat)_[A-Za-z0-9_-]{27,}"),
+    ("shopify_token", r"\bshp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32}\b"),
+    ("vault_token", r"\bhv[bs]\.[A-Za-z0-9_-]{24,}"),
     ("bearer_token", r"\b[Bb]earer [A-Za-z0-9_.~+/-]{24,}=*"),
 ];
 

@@ -148,12 +148,14 @@ pub struct ModelError {
     pub message: String,
     /// How long to wait before a retry can succeed.
     pub retry_after: Option<Duration>,
+    /// Whether the provider has refused the request, which then has taken no tokens, whatever its kind.
+    pub(crate) is_free: bool,
 }
 
 impl ModelError {
     /// An error with a kind and a message.
     pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), retry_after: None }
+        Self { kind, message: message.into(), retry_after: None, is_free: false }
     }
 }
 
@@ -175,6 +177,8 @@ pub enum ModelErrorKind {
 #[derive(Clone)]
 pub(crate) struct NamedModel {
     pub(crate) name: Arc<str>,
+    /// The model of requests that name none, if it is known: not that of a client or of an embedder.
+    pub(crate) default_model: Option<Arc<str>>,
     pub(crate) model: Arc<dyn LanguageModel>,
 }
 

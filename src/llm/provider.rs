@@ -98,7 +98,8 @@ pub(crate) fn connect(options: &ModelProvider) -> Result<NamedModel, Error> {
         failures: Arc::new(Failures::new(options, filter)),
         newer_name: Mutex::default(),
     };
-    Ok(NamedModel { name: name.into(), model: Arc::new(Shared(Arc::new(provider))) })
+    let default_model = Some(options.model.as_str().into());
+    Ok(NamedModel { name: name.into(), default_model, model: Arc::new(Shared(Arc::new(provider))) })
 }
 
 /// Connections that follow no redirects, so that the key goes to the configured address only, and that take no

@@ -62,7 +62,7 @@ impl LlmSetup {
 
 impl NamedModel {
     pub(crate) fn new(name: &str, model: Arc<dyn LanguageModel>) -> Self {
-        Self { name: name.into(), model }
+        Self { name: name.into(), default_model: None, model }
     }
 }
 

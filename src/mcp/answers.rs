@@ -256,6 +256,17 @@ pub(crate) fn result_text(result: ServerResult) -> Option<String> {
     }
 }
 
+/// Whether the result of a call says that it is an error.
+pub(crate) fn is_tool_error(text: &str) -> bool {
+    // A result without the word is not read again.
+    if !text.contains("\"isError\"") {
+        return false;
+    }
+    let mut is_error = false;
+    let read = json::each_field(text, |name, value| is_error |= name == "isError" && value.get() == "true");
+    read.is_ok() && is_error
+}
+
 /// Calls a tool as `Connection` does: rmcp's own function expects a
 /// result that rmcp has parsed.
 #[cfg(test)]

@@ -63,7 +63,7 @@ impl UpstreamServer {
             }
             .boxed()
         };
-        self.exchange(deadline, cancel, &patience, work).await
+        self.exchange(deadline, cancel, &patience, work, |result: &ToolResult| result.is_error).await
     }
 
     /// Lists the tools if there is no current list over this connection. Some servers add tools as soon as they are
@@ -123,20 +123,21 @@ impl UpstreamServer {
         };
         // A skill that differs from the listed one is not a failure of the server, which has answered: calls of other
         // clients continue.
-        match self.exchange(deadline, cancel, &patience, work).await? {
+        match self.exchange(deadline, cancel, &patience, work, |_| false).await? {
             (answer, None) => Ok(answer),
             (_, Some(problem)) => Err(errors::other_skill(&self.name, &problem)),
         }
     }
 
     /// Passes the limiter, gets a connection, and does `work` over it within the server's call
-    /// timeout.
+    /// timeout. `is_tool_error` is whether an answer says of itself that it is an error.
     async fn exchange<T>(
         self: &Arc<Self>,
         deadline: Instant,
         cancel: CancellationToken,
         patience: &Patience,
         work: impl Work<T>,
+        is_tool_error: fn(&T) -> bool,
     ) -> Result<T, ToolError> {
         let mut counted = CountedCall::new(&self.call_keys);
         let admitted = self.limiter.enter(deadline, &cancel).await;
@@ -150,7 +151,13 @@ impl UpstreamServer {
         let attempt = self.attempt(deadline, &cancel, patience, work).await;
         let error = attempt.error();
         self.times.record(began.elapsed(), error);
-        counted.outcome = error.map_or(OUTCOME_OK, |error| error.code.as_str());
+        counted.outcome = match (&attempt, error) {
+            (_, Some(error)) => error.code.as_str(),
+            (Attempt::Counted(Ok(answer)), None) if is_tool_error(answer) => {
+                ToolErrorCode::ToolError.as_str()
+            }
+            _ => OUTCOME_OK,
+        };
         match attempt {
             Attempt::Counted(result) => {
                 // All clients can read `health`, and an answer may contain what one of them has asked for.

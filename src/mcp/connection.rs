@@ -372,13 +372,15 @@ impl Connection {
         let mut guard = CancelOnDrop { connection: self, id: Some(handle.id.clone()) };
         let response = handle.await_response().await;
         guard.id = None;
-        counted.error = match &response {
+        let text =
+            response.and_then(|result| answers::result_text(result).ok_or(ServiceError::UnexpectedResponse));
+        counted.error = match &text {
+            Ok(text) if counted.is_call() && answers::is_tool_error(text) => Some(conventions::TOOL_ERROR),
             Ok(_) => None,
             Err(ServiceError::McpError(error)) => Some(conventions::json_rpc_error_type(error.code.0)),
             Err(_) => Some("connection"),
         };
-        drop(counted);
-        answers::result_text(response?).ok_or(ServiceError::UnexpectedResponse)
+        text
     }
 
     /// Explains why a request has no answer. Waits briefly for the process's exit status.

@@ -127,6 +127,11 @@ impl<'a> CountedOperation<'a> {
         // A request that is dropped before it is answered was cancelled.
         Self { keys, method, began: Instant::now(), error: Some("cancelled") }
     }
+
+    /// Whether it is a call of a tool.
+    pub(crate) fn is_call(&self) -> bool {
+        self.method == conventions::TOOLS_CALL
+    }
 }
 
 impl Drop for CountedOperation<'_> {

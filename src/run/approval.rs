@@ -27,6 +27,20 @@ use crate::tools::{ToolError, ToolErrorCode, ToolKind};
 /// reasonably approve more than they can read.
 const MAX_SHOWN_BYTES: usize = 64 << 10;
 
+impl Refusal {
+    /// The reason as the audit trail names it.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Denied => "denied",
+            Self::NoAnswer => "no answer",
+            Self::NoApprover => "no approver",
+            Self::TooManyQuestions => "too many questions",
+            Self::TooLong => "too long",
+            Self::Changed => "changed",
+        }
+    }
+}
+
 /// A call that needs an approval.
 pub(crate) struct Question<'a> {
     /// Number of the call in its run.

@@ -140,10 +140,13 @@ impl RunModels {
         let (pause, time) = client.unzip();
         let Reserved { reservation, prompt, busy } = reserved;
         let round = u64::from(reservation.round);
-        let record = ModelCall::begin(&candidate.model.name, request.model.as_deref(), &reservation);
+        let default_model = candidate.model.default_model.as_deref();
+        let model = request.model.as_deref().or(default_model).map(str::to_owned);
+        let record = ModelCall::begin(&candidate.model.name, model.as_deref(), &reservation);
         BegunCall {
             shared: Arc::clone(&self.shared),
             name: Arc::clone(&candidate.model.name),
+            model,
             number: self.shared.calls.lock().begin(record),
             prompt_tokens: prompt,
             started: Instant::now(),
@@ -236,6 +239,8 @@ impl RunModels {
 pub(super) struct BegunCall {
     shared: Arc<Shared>,
     name: Arc<str>,
+    /// The model that is asked, if it is known.
+    model: Option<String>,
     number: CallNumber,
     prompt_tokens: u64,
     started: Instant,
@@ -294,7 +299,7 @@ impl BegunCall {
             Value::Array(request.messages.iter().map(message).collect()).to_string()
         };
         let system_prompt = request.system_prompt.as_deref();
-        let model = request.model.as_deref();
+        let model = self.model.as_deref();
         match self.observed.send(model, messages, system_prompt, delivery == Delivery::Pieces).await {
             Ok(()) => Ok(self),
             Err(error) => Err(self.fail(&CallFailure::Refused(error))),
@@ -399,7 +404,7 @@ impl BegunCall {
         let is_free = match failure {
             CallFailure::Unreached(_) | CallFailure::Refused(_) => true,
             CallFailure::Failed(error) => {
-                matches!(error.kind, ModelErrorKind::RateLimited | ModelErrorKind::Refused)
+                error.is_free || matches!(error.kind, ModelErrorKind::RateLimited | ModelErrorKind::Refused)
             }
             CallFailure::Timeout(_) | CallFailure::TooLarge(_) => false,
         };

@@ -15,10 +15,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
+
 pub(crate) use self::clock::{Cursor, GuestClock, Readings};
 pub use self::error::RecordingError;
 pub(crate) use self::mask::{is_same_text, looks_equal, mask_data};
-use crate::json::Json;
+use crate::json::{self, Json};
 use crate::run::limits::Limits;
 use crate::run::result::{LogLevel, Outcome, Output, PlannedCall, ReturnedShape, ToolCallRecord, Usage};
 use crate::run::sampling::SamplingReport;
@@ -263,9 +265,38 @@ impl fmt::Display for Request {
                 write!(formatter, "{server}.{tool} with {}", or_empty(arguments))
             }
             Self::FullName { name, arguments } => write!(formatter, "{name} with {}", or_empty(arguments)),
-            Self::Query { text } => write!(formatter, "the query {text}"),
+            Self::Query { text } => match query_in_words(text) {
+                Some(words) => formatter.write_str(&words),
+                None => write!(formatter, "the query {text}"),
+            },
         }
     }
+}
+
+/// A query as a script calls it: `state.set with {"key":"a"}` of `{"kind":"state","call":{"set":{"key":"a"}}}`. `None` if
+/// the text has another form, or would take much memory: a recording is untrusted.
+fn query_in_words(text: &str) -> Option<String> {
+    let Value::Object(mut query) = json::tree(text, json::budget(text.len())).ok()? else { return None };
+    let kind = query.shift_remove("kind")?;
+    let kind = kind.as_str()?;
+    let (name, arguments) = match query.shift_remove("call") {
+        Some(Value::Object(mut call)) => {
+            let (operation, arguments) = match call.shift_remove("op") {
+                Some(operation) => (operation.as_str()?.to_owned(), call.into()),
+                // The only field.
+                None => call.into_iter().next()?,
+            };
+            (format!("{kind}.{operation}"), arguments)
+        }
+        Some(_) => return None,
+        None => (kind.to_owned(), query.into()),
+    };
+    Some(match arguments {
+        Value::Object(none) if none.is_empty() => name,
+        // The questions of `llm` are JSON as text.
+        Value::String(text) => format!("{name} with {text}"),
+        other => format!("{name} with {other}"),
+    })
 }
 
 /// Empty arguments count as an empty object.

@@ -23,6 +23,7 @@
 //!
 //! What is not played back: garbage collection (`WeakRef`, `FinalizationRegistry`), memory and CPU limits.
 
+mod difference;
 mod parts;
 mod performed;
 mod random;
@@ -35,11 +36,11 @@ use std::time::{Duration, Instant};
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 
+pub use self::difference::Difference;
 pub(crate) use self::parts::{Answer, Facts, Wait};
 pub(crate) use self::performed::Performed;
 use self::random::SeededBytes;
 use self::recorder::Recorder;
-pub use self::replayer::Difference;
 use self::replayer::Replayer;
 use crate::run::finding::Finding;
 use crate::run::recording::{Delivered, GuestClock, Recording, Request};

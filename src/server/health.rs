@@ -107,9 +107,15 @@ fn audit_report(executor: &Executor) -> Value {
     if status.dropped > 0 {
         report["dropped"] = status.dropped.into();
     }
-    if let Some((since, _)) = status.failure {
-        let seconds = since.elapsed().unwrap_or_default().as_secs();
-        report["failure"] = json!({ "secondsAgo": seconds, "message": "the audit trail cannot be written" });
+    let failures = [
+        ("failure", status.failure, "the audit trail cannot be written"),
+        ("signingFailure", status.signing_failure, "the audit trail cannot be signed"),
+    ];
+    for (name, failure, message) in failures {
+        if let Some((since, _)) = failure {
+            let seconds = since.elapsed().unwrap_or_default().as_secs();
+            report[name] = json!({ "secondsAgo": seconds, "message": message });
+        }
     }
     report
 }

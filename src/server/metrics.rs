@@ -58,6 +58,8 @@ pub fn describe_metrics() {
     describe_counter!("cx_audit_events_total", "Events that were written to the audit trail");
     describe_counter!("cx_audit_events_dropped_total", "Events that were not written to the audit trail");
     describe_gauge!("cx_audit_failing", "1 while the audit trail cannot be written");
+    describe_counter!("cx_audit_signing_failures_total", "Attempts to sign the audit trail that have failed");
+    describe_gauge!("cx_audit_unsigned", "1 while the audit trail cannot be signed");
     describe_counter!("cx_traces_lost_total", "Traces of runs that could not be kept (`--traces`)");
     describe_gauge!("cx_uptime_seconds", Unit::Seconds, "Age of the server");
     describe_gauge!("process_resident_memory_bytes", Unit::Bytes, "Memory of the process");

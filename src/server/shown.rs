@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use rmcp::model::{ClientCapabilities, Tool};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::tools::Offers;
 use super::{direct, tools};
@@ -126,12 +126,13 @@ impl ShownTools {
             .map(|tool| (*tool, false));
         let (all, shows_all) = match rules.mode() {
             ToolMode::Script => (FittingTools::default(), false),
-            ToolMode::Direct => (direct_tools(configured, MAX_BYTES), true),
+            ToolMode::Direct => (direct_tools(configured, MAX_BYTES, bytes_of), true),
             ToolMode::Auto => {
                 let was_shown = before.is_some_and(|before| matches!(before.shown, Shown::All(_)));
                 let max = if was_shown { AUTO_TOKENS_KEPT } else { AUTO_TOKENS };
-                let all = direct_tools(configured, max * BYTES_PER_TOKEN);
-                let shows_all = all.left_out == 0 && tokens(&all.tools) <= max;
+                let all = direct_tools(configured, max * BYTES_PER_TOKEN, bytes_for_models);
+                let bytes = all.tools.iter().map(|tool| bytes_of(&tool.shown)).sum::<usize>();
+                let shows_all = all.left_out == 0 && tokens(&all.tools) <= max && bytes <= MAX_BYTES;
                 (all, shows_all)
             }
         };
@@ -142,7 +143,7 @@ impl ShownTools {
                 let is_named = rules.names(&tool.server, &tool.tool);
                 (is_named || rules.shows_interface_of(tool.definition())).then_some((*tool, !is_named))
             });
-            direct_tools(chosen, MAX_BYTES)
+            direct_tools(chosen, MAX_BYTES, bytes_of)
         };
         let named = direct.iter().filter(|tool| !tool.only_interface).count();
         let shown = match named {
@@ -254,9 +255,13 @@ fn own_address(server: &str, address: &str) -> String {
     format!("{INTERFACE_SCHEME}{}/{rest}", direct::name(server, "ui"))
 }
 
-/// Makes tools from definitions, as many as fit into `max_bytes` and the other bounds. Each comes with whether it is
-/// shown only because of its interface.
-fn direct_tools<'a>(tools: impl Iterator<Item = (&'a ResolvedTool, bool)>, max_bytes: usize) -> FittingTools {
+/// Makes tools from definitions, as many as fit into `max_bytes`, of which each takes as many as `measure` says, and the
+/// other bounds. Each comes with whether it is shown only because of its interface.
+fn direct_tools<'a>(
+    tools: impl Iterator<Item = (&'a ResolvedTool, bool)>,
+    max_bytes: usize,
+    measure: fn(&Tool) -> usize,
+) -> FittingTools {
     let mut fitting = FittingTools::default();
     let mut names = std::collections::HashSet::new();
     let (mut bytes, mut read) = (0, 0);
@@ -272,7 +277,7 @@ fn direct_tools<'a>(tools: impl Iterator<Item = (&'a ResolvedTool, bool)>, max_b
         let problem = match direct::definition(tool, name.clone()) {
             Ok(_) if !names.insert(name) => "there is another one of this name".to_owned(),
             Ok(shown) => {
-                bytes += bytes_of(&shown);
+                bytes += measure(&shown);
                 if bytes <= max_bytes {
                     let (server, tool) = (Arc::clone(&tool.server), Arc::clone(&tool.tool));
                     fitting.tools.push(DirectTool { server, tool, shown, only_interface });
@@ -313,9 +318,16 @@ fn bytes_of(tool: &Tool) -> usize {
     serde_json::to_vec(tool).map_or(0, |text| text.len())
 }
 
-/// Estimates the tokens of definitions.
+/// Bytes of what clients show of a tool to models, which have no output schemas: so the break-even was measured
+/// (`shown_definitions` in `benches/agents/bench.py`).
+fn bytes_for_models(tool: &Tool) -> usize {
+    let schema = &*tool.input_schema;
+    json!({ "name": tool.name, "description": tool.description, "inputSchema": schema }).to_string().len()
+}
+
+/// Estimates the tokens that definitions take in the context of a model.
 fn tokens(tools: &[DirectTool]) -> usize {
-    tools.iter().map(|tool| bytes_of(&tool.shown).div_ceil(BYTES_PER_TOKEN)).sum()
+    tools.iter().map(|tool| bytes_for_models(&tool.shown).div_ceil(BYTES_PER_TOKEN)).sum()
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
-//! Reports on stderr while `cx serve` cannot write its audit trail.
+//! Reports on stderr while an audit trail cannot be written or signed.
 
 use std::path::Path;
 use std::time::Duration;
 
 use cx::Executor;
+use cx::audit::AuditStatus;
 
 use crate::diagnostic;
 use crate::text::shown_path;
@@ -11,25 +12,40 @@ use crate::text::shown_path;
 /// How often the state of the trail is checked.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Warns that the trail in this directory cannot be written.
-pub(crate) fn print_failure(directory: &Path, failure: &str) {
-    let shown = shown_path(directory);
-    diagnostic::print_warning(&format!("the audit trail cannot be written: {shown}: {failure}"));
+/// What is done with a trail, and why it fails now.
+fn parts(status: &AuditStatus) -> [(&'static str, Option<&str>); 2] {
+    let failure = status.failure.as_ref().map(|(_since, reason)| reason.as_str());
+    let signing_failure = status.signing_failure.as_ref().map(|(_since, reason)| reason.as_str());
+    [("written", failure), ("signed", signing_failure)]
 }
 
-/// Reports when the trail cannot be written, and when it can again, once each time. Runs until it is dropped, or ends
-/// at once if there is no trail.
-pub(crate) async fn watch(executor: Executor) {
-    let mut was_failing = false;
-    while let Some(status) = executor.audit_status() {
-        match &status.failure {
-            Some((_since, failure)) if !was_failing => {
-                print_failure(&status.directory, failure);
-            }
-            None if was_failing => diagnostic::print_note("the audit trail is written again"),
-            _ => {}
+fn print_failure(directory: &Path, what: &str, reason: &str) {
+    let shown = shown_path(directory);
+    diagnostic::print_warning(&format!("the audit trail cannot be {what}: {shown}: {reason}"));
+}
+
+/// Warns if the trail cannot be written or signed now.
+pub(crate) fn print_failures(status: &AuditStatus) {
+    for (what, failure) in parts(status) {
+        if let Some(reason) = failure {
+            print_failure(&status.directory, what, reason);
         }
-        was_failing = status.failure.is_some();
+    }
+}
+
+/// Reports when the trail cannot be written or signed, and when it can again, once each time. Runs until it is dropped,
+/// or ends at once if there is no trail.
+pub(crate) async fn watch(executor: Executor) {
+    let mut were_failing = [false; 2];
+    while let Some(status) = executor.audit_status() {
+        for (was_failing, (what, failure)) in were_failing.iter_mut().zip(parts(&status)) {
+            match failure {
+                Some(reason) if !*was_failing => print_failure(&status.directory, what, reason),
+                None if *was_failing => diagnostic::print_note(&format!("the audit trail is {what} again")),
+                _ => {}
+            }
+            *was_failing = failure.is_some();
+        }
         tokio::time::sleep(LOOK).await;
     }
 }

@@ -28,6 +28,7 @@ pub(crate) struct Reading {
     pub(crate) kept_out_tokens: f64,
     pub(crate) audit_dropped: f64,
     pub(crate) is_audit_failing: bool,
+    pub(crate) is_audit_unsigned: bool,
     pub(crate) are_tokens_failing: bool,
     pub(crate) resident_bytes: f64,
     pub(crate) uptime: f64,
@@ -134,6 +135,7 @@ impl Reading {
             kept_out_tokens: samples.sum("cx_context_kept_out_tokens_estimate_total"),
             audit_dropped: samples.sum("cx_audit_events_dropped_total"),
             is_audit_failing: samples.sum("cx_audit_failing") > 0.0,
+            is_audit_unsigned: samples.sum("cx_audit_unsigned") > 0.0,
             are_tokens_failing: samples.sum("cx_http_tokens_failing") > 0.0,
             resident_bytes: samples.sum("process_resident_memory_bytes"),
             uptime: samples.sum("cx_uptime_seconds"),
@@ -151,6 +153,9 @@ impl Reading {
         }
         if self.is_audit_failing {
             problems.push("the audit trail cannot be written".to_owned());
+        }
+        if self.is_audit_unsigned {
+            problems.push("the audit trail cannot be signed".to_owned());
         }
         if self.are_tokens_failing {
             problems.push("the tokens have changed and cannot be used".to_owned());
@@ -239,6 +244,21 @@ mod tests {
         assert_eq!((b.calls, b.failed, b.breaker_state()), (7.0, 0.0, "open"));
         assert_eq!((a.p95, b.p95), (Some(0.5), None));
         assert_eq!(reading.upstream.len(), 2, "without a breaker it is no server");
+    }
+
+    #[test]
+    fn what_needs_a_persons_attention_is_in_words() {
+        let page = "cx_engine_hung_workers 2\ncx_audit_failing 1\ncx_audit_unsigned 1\ncx_http_tokens_failing 1\n\
+            circuit_breaker_state{server=\"a\"} 0.5\n";
+        let expected = [
+            "2 hung workers",
+            "the audit trail cannot be written",
+            "the audit trail cannot be signed",
+            "the tokens have changed and cannot be used",
+            "1 circuit breaker not closed",
+        ];
+        assert_eq!(read(page).problems(), expected);
+        assert!(read("cx_audit_failing 0\ncx_audit_unsigned 0\n").problems().is_empty());
     }
 
     /// Servers times samples, each of which another process chooses.

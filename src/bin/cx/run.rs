@@ -339,12 +339,11 @@ pub(crate) fn print_damaged_pins(executor: &Executor) {
     }
 }
 
-/// Warns if the run is not, or only partly, in the audit trail.
+/// Warns if the run is not, or only partly, in the audit trail, or if the trail is not signed.
 fn print_audit_failure(executor: &Executor) {
     let Some(status) = executor.audit_status() else { return };
-    if let Some((_, failure)) = &status.failure {
-        audit_watch::print_failure(&status.directory, failure);
-    } else if status.dropped > 0 {
+    audit_watch::print_failures(&status);
+    if status.failure.is_none() && status.dropped > 0 {
         diagnostic::print_warning(&format!("events that are not in the audit trail: {}", status.dropped));
     }
 }

@@ -1,6 +1,7 @@
 //! What a script is told when a provider does not answer: a status and the provider's reason, without the key, the
 //! address and the request.
 
+use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
 
 use reqwest::Response;
@@ -11,7 +12,7 @@ use tokio::time::timeout;
 use super::incoming::ReadFailure;
 use crate::durations;
 use crate::json;
-use crate::llm::filter::ContentFilter;
+use crate::llm::filter::{ContentFilter, REDACTED_SECRET};
 use crate::llm::model::{ModelError, ModelErrorKind};
 use crate::llm::options::{ApiKey, ModelProvider};
 use crate::net::response::{cause, read_up_to};
@@ -23,6 +24,9 @@ const REASON_TIME: Duration = Duration::from_secs(2);
 
 /// Maximum characters of what a provider says about a failure. Some send pages.
 const MAX_REASON: usize = 300;
+
+/// Minimum bytes of a part of the key that is not shown. The last four, by which services name a key, are shown.
+const MIN_KEY_PART: usize = 8;
 
 /// Maximum pause that a script is told of. Quotas of a day exist.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
@@ -95,13 +99,15 @@ impl Failures {
     pub(crate) fn unsuccessful(&self, response: &FailedResponse) -> ModelError {
         let name = self.name;
         let status = response.status;
+        // What is wrong with a request is found before a model gets it. 408 says that it took too long.
+        let is_free = matches!(status, 400..500) && status != 408;
         if status == 401 {
-            return failed(format!("{name} refuses the key"));
+            return ModelError { is_free, ..failed(format!("{name} refuses the key")) };
         }
         let kind = if status == 429 { ModelErrorKind::RateLimited } else { ModelErrorKind::Failed };
         let reason = reason_in(&response.body).map(|reason| format!(": {}", self.clean(reason)));
         let message = format!("{name} answers with status {status}{}", reason.unwrap_or_default());
-        ModelError { retry_after: response.retry_after, ..ModelError::new(kind, message) }
+        ModelError { retry_after: response.retry_after, is_free, ..ModelError::new(kind, message) }
     }
 
     /// The answer cannot be read to its end.
@@ -124,12 +130,13 @@ impl Failures {
         failed(format!("{} does not answer as expected", self.name))
     }
 
-    /// A text of the provider, without keys and hidden characters.
+    /// A text of the provider, without keys, parts of the own one, and hidden characters.
     fn clean(&self, message: &str) -> String {
-        // Before the text is cut: nothing finds a part of the key.
-        let without_key = self.key.as_ref().map(|key| message.replace(key.expose(), "[REDACTED_SECRET]"));
-        let message = without_key.as_deref().unwrap_or(message);
-        let (message, _) = self.filter.redact(text::start(message, MAX_REASON * 4));
+        let key = self.key.as_ref().map(ApiKey::expose).unwrap_or_default();
+        // Before the text is cut: the rest of a key that is cut can be shorter than a part.
+        let whole = if key.is_empty() { None } else { Some(message.replace(key, REDACTED_SECRET)) };
+        let message = without_parts_of(key, text::start(whole.as_deref().unwrap_or(message), MAX_REASON * 4));
+        let (message, _) = self.filter.redact(&message);
         text::visible_preview(&message, MAX_REASON)
     }
 }
@@ -141,6 +148,32 @@ fn failed(message: String) -> ModelError {
 /// The error of an answer whose connection ended before it did.
 pub(crate) fn cut() -> ModelError {
     failed("the provider's answer was cut".to_owned())
+}
+
+/// Replaces all parts of the key, which is ASCII as all headers are.
+fn without_parts_of(key: &str, text: &str) -> String {
+    let parts: HashSet<&[u8]> = key.as_bytes().windows(MIN_KEY_PART).collect();
+    let is_part = |end: usize| {
+        let begins = end.checked_sub(MIN_KEY_PART);
+        begins.and_then(|begin| text.as_bytes().get(begin..end)).is_some_and(|part| parts.contains(part))
+    };
+    let mut shown = String::with_capacity(text.len());
+    let (mut copied, mut end) = (0, MIN_KEY_PART);
+    while end <= text.len() {
+        if is_part(end) {
+            shown.push_str(&text[copied..end - MIN_KEY_PART]);
+            shown.push_str(REDACTED_SECRET);
+            while is_part(end + 1) {
+                end += 1;
+            }
+            copied = end;
+            end += MIN_KEY_PART;
+        } else {
+            end += 1;
+        }
+    }
+    shown.push_str(&text[copied..]);
+    shown
 }
 
 /// The body of a failed request, if it is JSON.

@@ -27,8 +27,7 @@ async fn v_573_a_run_that_has_ended_keeps_no_request_open() {
     let environment = RunEnvironment::empty(Limits::default(), tokio::runtime::Handle::current());
     let context = ExecutionContext::new(Script::python("source"), environment);
     let model: Arc<dyn LanguageModel> = Arc::new(Unasked);
-    let candidate =
-        Candidate { model: NamedModel { name: "model".into(), model: Arc::clone(&model) }, is_client: false };
+    let candidate = Candidate { model: NamedModel::new("model", Arc::clone(&model)), is_client: false };
     let request = ModelRequest { model: None, system_prompt: None, messages: Vec::new(), max_tokens: 1 };
     let question = UnsentQuestion { candidates: vec![candidate], request, may_shrink: false, bytes: 1 };
     context.streams.lock().add(Entry::Unsent(Box::new(question)), 1).unwrap();

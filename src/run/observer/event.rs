@@ -194,6 +194,7 @@ pub(crate) struct ModelSending<'a> {
     pub(crate) request: u64,
     /// The provider's name, or `client` for the client's sampling.
     pub(crate) provider: &'a str,
+    /// The model that is asked, the provider's default if the script names none. `None` if that is not known.
     pub(crate) model: Option<&'a str>,
     /// All messages as JSON text.
     pub(crate) messages: &'a str,

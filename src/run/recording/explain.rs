@@ -101,6 +101,10 @@ impl Recording {
         let masked = self.calls.iter().filter(|call| call.is_masked).count();
         let _ = match self.header.masked {
             0 => writeln!(text, "Masked: nothing that looks like a secret was found"),
+            1 => writeln!(
+                text,
+                "Masked: 1 secret, in {masked} of the calls; a replay uses the mask in its place"
+            ),
             found => writeln!(
                 text,
                 "Masked: {found} different secrets, in {masked} of the calls; a replay uses the masks in their place"

@@ -1,6 +1,6 @@
 use super::clock::{Cursor, Readings};
 use super::mask::{Masker, TextKind};
-use super::{is_same_text, looks_equal};
+use super::{Request, is_same_text, looks_equal};
 use crate::growth::assert_linear;
 
 fn mask(text: &str, kind: TextKind) -> String {
@@ -125,4 +125,30 @@ fn v_529_secrets_are_searched_in_linear_time() {
         mask(r#"x [token,12345"] [token,x "67890","#, TextKind::Data),
         r#"x [token,***1"] [token,x "67890","#
     );
+}
+
+#[test]
+fn queries_are_shown_as_scripts_make_them() {
+    for (text, expected) in [
+        (
+            r#"{"kind":"state","call":{"set":{"key":"a","value":"1"}}}"#,
+            r#"state.set with {"key":"a","value":"1"}"#,
+        ),
+        (r#"{"kind":"file","call":{"op":"stat","path":"/tmp/x"}}"#, r#"file.stat with {"path":"/tmp/x"}"#),
+        (r#"{"kind":"llm","call":{"ask":"{\"prompt\":\"hi\"}"}}"#, r#"llm.ask with {"prompt":"hi"}"#),
+        (r#"{"kind":"llm","call":{"next":1}}"#, "llm.next with 1"),
+        (r#"{"kind":"search","query":"words","limit":10}"#, r#"search with {"query":"words","limit":10}"#),
+        (r#"{"kind":"servers"}"#, "servers"),
+        // What no guest sends.
+        ("", "the query "),
+        ("[1]", "the query [1]"),
+        (r#"{"kind":5}"#, r#"the query {"kind":5}"#),
+        (r#"{"kind":"state","call":{}}"#, r#"the query {"kind":"state","call":{}}"#),
+        (r#"{"kind":"state","call":5}"#, r#"the query {"kind":"state","call":5}"#),
+    ] {
+        assert_eq!(Request::Query { text: text.to_owned() }.to_string(), expected);
+    }
+    // As a tree it would take ninety times as much.
+    let hostile = format!(r#"{{"kind":"x","many":[{}]}}"#, vec![r#"{"":0}"#; 200_000].join(","));
+    assert!(Request::Query { text: hostile }.to_string().starts_with("the query "));
 }

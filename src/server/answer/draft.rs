@@ -172,10 +172,13 @@ impl<'a> Draft<'a> {
             return;
         }
         let value = value.text();
+        // An operator's bound may be smaller than both.
+        let tail = VALUE_TAIL.min(self.max_characters / 5);
+        let head = VALUE_HEAD.min(self.max_characters - tail);
         let mut truncated = json!({
             "characters": value.chars().count(),
-            "head": start(value, VALUE_HEAD),
-            "tail": last(value, VALUE_TAIL),
+            "head": start(value, head),
+            "tail": last(value, tail),
         });
         if let Some(run) = run {
             truncated["rest"] = record_call(run).into();

@@ -322,6 +322,12 @@ fn a_value_that_is_too_long_is_replaced() {
             .count(),
         1
     );
+    // A smaller bound is one of what is kept too.
+    for (max, kept) in [(25_000, (4_000, 1_000)), (1_000, (800, 200)), (1, (1, 0)), (0, (0, 0))] {
+        let truncated = &Draft::new(&result, max).answer(Format::Text, None).structured["valueTruncated"];
+        let length = |part: &str| truncated[part].as_str().unwrap().len();
+        assert_eq!((length("head"), length("tail")), kept, "{max}");
+    }
     assert!(text(&answer).chars().count() < 25_200);
     // JSON and TOON encode the structured content, so they are no longer than it is.
     for format in [Format::Json, Format::Toon] {

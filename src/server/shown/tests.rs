@@ -1,7 +1,5 @@
-use serde_json::json;
-
 use super::*;
-use crate::tools::DirectTools;
+use crate::tools::{DirectTools, Schema, ToolDefinition};
 
 fn executor(mode: ToolMode) -> Executor {
     let direct = DirectTools { mode, tools: vec!["native.tool0".to_owned()], ..DirectTools::default() };
@@ -50,6 +48,23 @@ async fn a_list_that_is_shown_is_kept_a_little_longer() {
     assert_eq!(list(&executor, Some(&shown)).await.shown, Shown::All(fits));
 }
 
+/// Clients do not show output schemas to models, and the break-even was measured without them.
+#[tokio::test]
+async fn an_output_schema_does_not_count() {
+    let long = json!({ "type": "object", "description": "x".repeat(20_000) });
+    let mut definition = ToolDefinition::new("demo.tool");
+    definition.output_schema = Some(Schema::from(long.clone()));
+    let shown = async |definition: ToolDefinition| {
+        let direct = DirectTools { mode: ToolMode::Auto, ..DirectTools::default() };
+        let function = |input: Value| async move { Ok::<_, String>(input) };
+        let builder = Executor::builder().languages([]).direct(direct);
+        list(&builder.tool_with_definition(definition, function).build().unwrap(), None).await.shown
+    };
+    assert_eq!(shown(definition.clone()).await, Shown::All(1));
+    definition.input_schema = Schema::from(long);
+    assert_eq!(shown(definition).await, Shown::None);
+}
+
 #[tokio::test]
 async fn the_modes() {
     for (mode, expected) in [(ToolMode::Script, Shown::Some(1)), (ToolMode::Direct, Shown::All(60))] {
@@ -92,7 +107,7 @@ async fn v_528_schemas_of_tools_that_do_not_fit_are_not_read() {
     executor.list_direct_tools(false).await;
     let lists = executor.listed_tools();
     let known: Vec<_> = lists.iter().filter_map(|(_, tools)| tools.as_ref()).flatten().collect();
-    let made = direct_tools(known.iter().map(|tool| (*tool, false)), MAX_BYTES);
+    let made = direct_tools(known.iter().map(|tool| (*tool, false)), MAX_BYTES, bytes_of);
     assert_eq!((made.tools.len(), made.left_out, made.problems.len()), (0, 4, 5), "{:?}", made.problems);
     assert!(made.problems[4].starts_with("4 tools: there are too many"), "{:?}", made.problems);
 }

@@ -82,14 +82,14 @@ impl Appender {
         Self { options, signer: None, head: None, is_unsigned: false, text: Vec::new() }
     }
 
-    /// Appends a line for each record, and performs other due work: a checkpoint, a new day's file, removal of old
-    /// files. Either all lines are written or none. Blocks.
+    /// Appends a line for each record, and performs other due work: a new day's file, removal of old files. Either all
+    /// lines are written or none. Returns whether a [`checkpoint`](Self::checkpoint) is due. Blocks.
     ///
     /// # Errors
     ///
-    /// If the lines cannot be written. Once they are, a checkpoint that cannot be replaced and a file that cannot be
-    /// removed are only logged: the lines are not lost.
-    pub(super) fn append(&mut self, records: &Records, writer: &str) -> io::Result<()> {
+    /// If the lines cannot be written. Once they are, a file that cannot be removed is only logged: the lines are not
+    /// lost.
+    pub(super) fn append(&mut self, records: &Records, writer: &str) -> io::Result<bool> {
         let options = self.options.clone();
         let locked = Locked::new(&options.directory)?;
         self.prepare_key(&locked)?;
@@ -136,15 +136,11 @@ impl Appender {
                 tracing::warn!(%error, file, "a file of the audit trail that is too old is not removed");
             }
         }
-        let crossed =
+        let is_due =
             self.head.as_ref().is_none_or(|before| before.sequence / interval != head.sequence / interval);
         self.is_unsigned = true;
         self.head = Some(head);
-        if crossed && let Err(error) = self.replace_checkpoint(&locked) {
-            // It is tried again in the next pause.
-            tracing::debug!(%error, "the audit trail is not signed");
-        }
-        Ok(())
+        Ok(is_due)
     }
 
     /// Signs the end of the chain, if this process has written since the last checkpoint.
@@ -160,8 +156,11 @@ impl Appender {
         let locked = Locked::new(&options.directory)?;
         let names = locked.day_files()?;
         // Lines of other processes are signed too.
-        self.head = Some(self.find_head(&locked, &names)?.0);
-        self.replace_checkpoint(&locked)
+        let head = self.find_head(&locked, &names)?.0;
+        locked.replace(CHECKPOINT, &self.sign(&head))?;
+        self.head = Some(head);
+        self.is_unsigned = false;
+        Ok(())
     }
 
     /// A signed checkpoint of the end of the chain. Blocks.
@@ -184,13 +183,6 @@ impl Appender {
         let Some(signer) = &self.signer else { return String::new() };
         let origin = signer.verifier().name;
         signer.sign(&Checkpoint { origin, size: head.sequence, hash: head.hash.clone() }.render())
-    }
-
-    fn replace_checkpoint(&mut self, locked: &Locked<'_>) -> io::Result<()> {
-        let Some(head) = &self.head else { return Ok(()) };
-        locked.replace(CHECKPOINT, &self.sign(head))?;
-        self.is_unsigned = false;
-        Ok(())
     }
 
     /// Reads the key, or makes it at the first use.

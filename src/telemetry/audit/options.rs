@@ -48,6 +48,9 @@ pub struct AuditStatus {
     pub dropped: u64,
     /// When writing lines started to fail, and why. `None` if it works.
     pub failure: Option<(SystemTime, String)>,
+    /// When signing their end started to fail, and why. `None` if it works. Lines that are not signed are in the trail,
+    /// but could be cut off without a trace.
+    pub signing_failure: Option<(SystemTime, String)>,
     /// Whether calls are refused while lines cannot be written: [`AuditOptions::required`].
     pub required: bool,
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Seek as _, SeekFrom};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
@@ -22,6 +22,9 @@ pub(super) const MAX_LINE_BYTES: u64 = 1 << 20;
 /// something else. A file of terabytes without a line end takes no space on a disk, because nothing was ever written to
 /// it.
 const MAX_REST_BYTES: u64 = 64 << 20;
+
+/// Bytes of a file's beginning by which it is known: the first line's time and hash.
+const START_BYTES: usize = 256;
 
 /// Maximum sequence number that is continued. A thousand lines a second take 70,000 years.
 const MAX_SEQUENCE: u64 = 1 << 51;
@@ -77,13 +80,24 @@ struct CurrentFile {
     lines: u64,
     /// The offset of the next line.
     offset: u64,
+    /// Its first bytes, as it was opened.
+    start: Vec<u8>,
 }
 
 impl CurrentFile {
     /// A file of which nothing was read. Its first line begins at this offset.
     fn new(name: String, file: File, offset: u64) -> Self {
-        Self { name, reader: BufReader::new(file), lines: 0, offset }
+        let start = start_of(&file);
+        Self { name, reader: BufReader::new(file), lines: 0, offset, start }
     }
+}
+
+/// The first bytes of a file; none if it cannot be read.
+fn start_of(file: &File) -> Vec<u8> {
+    let mut start = vec![0; START_BYTES];
+    let read = file.read_at(&mut start, 0).unwrap_or(0);
+    start.truncate(read);
+    start
 }
 
 impl AuditReader {
@@ -160,7 +174,7 @@ impl AuditReader {
                     continue;
                 }
             }
-            if let Some(file) = self.replacement()? {
+            if let Some(file) = self.replacement(incomplete)? {
                 // What was appended before the other file was moved away comes first.
                 if let Some(line) = self.line_of_current(incomplete)? {
                     return Ok(Some(line));
@@ -215,15 +229,27 @@ impl AuditReader {
         Ok(Some(AuditLine { file, number, text, fields, is_complete: has_end || is_too_long }))
     }
 
-    /// The file that stands in place of the current one, if that was moved away or removed: writers make a new one of
-    /// the same day.
-    fn replacement(&self) -> io::Result<Option<CurrentFile>> {
-        let Some(current) = &self.current else { return Ok(None) };
+    /// The file that stands in place of the current one, if that was moved away, removed or emptied: writers make a new
+    /// one of the same day, or begin this one again. A file was emptied if it ends before the next line and begins with
+    /// other bytes, except after an `incomplete` line, which the next writer sets aside.
+    fn replacement(&mut self, incomplete: bool) -> io::Result<Option<CurrentFile>> {
+        let Some(current) = &mut self.current else { return Ok(None) };
         let path = self.directory.join(&current.name);
         let identity = |metadata: &fs::Metadata| (metadata.dev(), metadata.ino());
         let known = identity(&current.reader.get_ref().metadata()?);
         let found = match fs::metadata(&path) {
-            Ok(metadata) if identity(&metadata) == known => return Ok(None),
+            Ok(metadata) if identity(&metadata) == known => {
+                if incomplete || metadata.len() >= current.offset {
+                    return Ok(None);
+                }
+                let start = start_of(current.reader.get_ref());
+                if !start.is_empty() && current.start.starts_with(&start) {
+                    // A writer has removed lines that it could write in part only. It writes no others before them.
+                    current.offset = metadata.len();
+                    return Ok(None);
+                }
+                open(&path)
+            }
             Ok(_) => open(&path),
             Err(error) => Err(error),
         };

@@ -70,9 +70,10 @@ impl AuditTrail {
     /// If the system refuses a thread.
     pub fn start(options: AuditOptions) -> io::Result<Self> {
         let directory = options.directory.clone();
+        let required = options.required;
         let status =
-            AuditStatus { directory, lines: 0, dropped: 0, failure: None, required: options.required };
-        let (required, contents) = (options.required, options.contents);
+            AuditStatus { directory, lines: 0, dropped: 0, failure: None, signing_failure: None, required };
+        let contents = options.contents;
         let shared = Arc::new(Shared {
             options,
             queue: EntryQueue::default(),
@@ -223,13 +224,11 @@ fn write(shared: &Shared) {
         let mut batch = shared.queue.next(PAUSE, spare);
         let is_last = batch.is_last;
         let is_pause = batch.entries.is_empty();
-        writer.write(shared, &mut batch);
+        let is_due = writer.write(shared, &mut batch);
         spare = batch.entries;
-        if (is_pause || is_last)
-            && writer.lost == 0
-            && let Err(error) = writer.appender.checkpoint()
-        {
-            tracing::debug!(%error, "the audit trail is not signed");
+        // One that fails is tried again in the next pause.
+        if (is_pause || is_last || is_due) && writer.lost == 0 {
+            shared.report_checkpoint(writer.appender.checkpoint());
         }
         if is_last {
             return;
@@ -250,13 +249,13 @@ struct Writer {
 }
 
 impl Writer {
-    /// Writes the events of a batch, which is empty afterwards.
-    fn write(&mut self, shared: &Shared, batch: &mut Batch) {
+    /// Writes the events of a batch, which is empty afterwards. Returns whether a checkpoint is due.
+    fn write(&mut self, shared: &Shared, batch: &mut Batch) -> bool {
         if batch.dropped > 0 {
             self.lose(batch.dropped, "there were too many at once");
         }
         if batch.entries.is_empty() && self.lost == 0 {
-            return;
+            return false;
         }
         let count = batch.entries.len() as u64;
         let contents = shared.options.contents;
@@ -278,17 +277,22 @@ impl Writer {
         let result = self.appender.append(&self.records, &self.name);
         let is_written = result.is_ok();
         shared.report(count, result.as_ref().err());
-        match result {
-            Ok(()) => {
+        let is_due = match result {
+            Ok(is_due) => {
                 self.lost = 0;
                 self.since = None;
+                is_due
             }
-            Err(error) => self.lose(count, &error.to_string()),
-        }
+            Err(error) => {
+                self.lose(count, &error.to_string());
+                false
+            }
+        };
         for waiter in acknowledged {
             // The waiting run may be over.
             let _ = waiter.send(is_written);
         }
+        is_due
     }
 
     fn lose(&mut self, count: u64, reason: &str) {
@@ -326,6 +330,27 @@ impl Shared {
         drop(status);
         self.count_dropped(count);
         metrics::gauge!("cx_audit_failing").set(1.0);
+    }
+
+    /// Records whether the end of the chain could be signed. A failure is logged as a warning once, when it begins.
+    fn report_checkpoint(&self, result: io::Result<()>) {
+        let mut status = self.status.lock();
+        let Err(error) = result else {
+            if status.signing_failure.take().is_some() {
+                tracing::warn!("the audit trail is signed again");
+                metrics::gauge!("cx_audit_unsigned").set(0.0);
+            }
+            return;
+        };
+        if status.signing_failure.is_none() {
+            let directory = self.options.directory.display();
+            tracing::warn!(%directory, %error, "the audit trail cannot be signed");
+        }
+        let since = status.signing_failure.take().map_or_else(SystemTime::now, |(since, _)| since);
+        status.signing_failure = Some((since, error.to_string()));
+        drop(status);
+        metrics::counter!("cx_audit_signing_failures_total").increment(1);
+        metrics::gauge!("cx_audit_unsigned").set(1.0);
     }
 }
 

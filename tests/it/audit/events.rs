@@ -119,8 +119,9 @@ fn the_lines_of_a_run_and_its_calls_have_what_the_document_says() {
         [3, "wipe", "`ask` names it: `notes.wipe`", "ask: notes.wipe", sha256("{}")],
     ]);
     assert_eq!(of_calls("approval.asked", &names), expected);
-    let names = ["call", "tool", "approver", "answer"];
-    let expected = json!([[2, "delete", "executor", "approved"], [3, "wipe", "executor", "refused"]]);
+    let names = ["call", "tool", "approver", "answer", "reason"];
+    let expected =
+        json!([[2, "delete", "executor", "approved", null], [3, "wipe", "executor", "refused", "denied"]]);
     assert_eq!(of_calls("approval.answered", &names), expected);
     // All lines belong to the run, and none has the contents.
     let calls = lines.iter().filter(|line| line.contains_key("call"));

@@ -43,7 +43,11 @@ fn each_question_to_a_model_is_in_the_trail_without_its_text() {
     let (will, did) = (of("model.will"), of("model.did"));
     assert_eq!((will.len(), did.len()), (3, 3), "{lines:?}");
     for (number, line) in will.iter().enumerate() {
-        assert_eq!(line["request"], json!(number + 1), "{line:?}");
+        assert_eq!(
+            (&line["request"], &line["model"]),
+            (&json!(number + 1), &json!("fake-model")),
+            "{line:?}"
+        );
         assert_eq!(line["messagesSha256"].as_str().unwrap().len(), 64, "{line:?}");
     }
     let [first, second, third] = did[..] else { panic!("{did:?}") };

@@ -258,7 +258,7 @@ fn questions_to_models_are_in_a_trace() {
         .map(|call| (call.number, &*call.server, &*call.tool, call.status, call.is_error, call.result_bytes))
         .collect();
     let expected =
-        [(1, "llm", "small", "ok", false, "fine".len()), (2, "llm", "openai", "MODEL_ERROR", true, 0)];
+        [(1, "llm", "small", "ok", false, "fine".len()), (2, "llm", "fake-model", "MODEL_ERROR", true, 0)];
     assert_eq!(calls, expected);
     assert!(trace.calls.iter().all(|call| call.sent.is_some() && call.argument_bytes > 0), "{traces:?}");
 }

@@ -378,6 +378,11 @@ async fn the_result_reports_calls_and_metrics() {
     assert_eq!(metrics["quotaRemaining"], json!({ "rounds": 9, "tokens": 10_000 - used }));
     assert_eq!((&metrics["totalRounds"], &metrics["totalTokens"]), (&json!(1), &json!(used)));
     assert_eq!(metrics["averageTokensPerRound"], used);
+    assert!(metrics["totalDurationMs"].as_f64().unwrap() > 0.0, "{metrics}");
+    // The names that other programs know, and no others.
+    let names: BTreeSet<&str> = metrics.as_object().unwrap().keys().map(String::as_str).collect();
+    let known = ["averageTokensPerRound", "quotaRemaining", "totalDurationMs", "totalRounds", "totalTokens"];
+    assert_eq!(names, BTreeSet::from(known));
     let without = run(&executor(provider.options()), Script::typescript("return 1")).await;
     assert!(without.to_json().get("samplingMetrics").is_none());
 }

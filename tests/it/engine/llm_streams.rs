@@ -277,3 +277,29 @@ async fn an_answer_in_pieces_is_no_value() {
     assert!(message.contains("[x async for x in it]"), "{message}");
     assert_eq!(asked.load(Ordering::SeqCst), 0);
 }
+
+/// A promise in place of pieces would fail in the loop, and say something else.
+#[tokio::test]
+async fn what_is_extracted_has_no_pieces() {
+    python().await;
+    let provider = FakeProvider::start(ProviderKind::OpenAi, |_| Reply::Text("{}".to_owned()));
+    let executor =
+        Executor::builder().llm(provider.options()).cache_directory(python_cache()).build().unwrap();
+    let typescript = "try {
+            for await (const piece of llm.extract('x', {}, { stream: true }));
+        } catch (error) {
+            return [error.name, error.message.includes('stream')];
+        }";
+    let python = "
+try:
+    llm.extract('x', {}, stream=True)
+except TypeError as error:
+    told = [type(error).__name__, 'stream' in str(error)]
+told
+";
+    for script in [Script::typescript(typescript), Script::python(python)] {
+        let result = executor.run(script).await.unwrap();
+        assert_eq!(result.value(), Some(&json!(["TypeError", true])), "{:#}", result.to_json());
+    }
+    assert!(provider.asked().is_empty());
+}

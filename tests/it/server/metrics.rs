@@ -198,6 +198,15 @@ fn calls_that_wait_for_their_server_are_on_the_page() {
     client.end();
 }
 
+/// Waits until the page has a value of this metric, which has no labels, for which the condition holds.
+fn wait_for_value(address: SocketAddr, name: &str, condition: impl Fn(f64) -> bool) {
+    wait_for(|| {
+        let page = get(address, "/metrics");
+        let value = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        value.is_some_and(|value| condition(value.parse().unwrap())).then_some(())
+    });
+}
+
 /// A trail that cannot be written fails no run: a warning, a gauge, a counter and `health` say so, until it can be
 /// written again.
 #[test]
@@ -209,27 +218,49 @@ fn a_trail_that_cannot_be_written_is_reported() {
     let start = Start::new().arguments(&["--metrics", "127.0.0.1:0", "--audit", trail.to_str().unwrap()]);
     let mut client = start.with_stderr().spawn().shaken();
     let address = address_of(&client);
-    let value_with = |name: &str, condition: &dyn Fn(f64) -> bool| {
-        wait_for(|| {
-            let page = get(address, "/metrics");
-            let value = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-            value.is_some_and(|value| condition(value.parse().unwrap())).then_some(())
-        });
-    };
     assert_eq!(client.run("return 7")["value"], 7);
     let health = client.wait_for_health(|health| health["auditLog"]["failure"].is_object());
     let report = &health["auditLog"];
     assert_eq!(report["failure"]["message"], "the audit trail cannot be written", "{health:#}");
     assert!(report["dropped"].as_u64().unwrap() > 0 && report["enabled"] == true, "{health:#}");
-    value_with("cx_audit_failing", &|value| value == 1.0);
-    value_with("cx_audit_events_dropped_total", &|value| value > 0.0);
+    wait_for_value(address, "cx_audit_failing", |value| value == 1.0);
+    wait_for_value(address, "cx_audit_events_dropped_total", |value| value > 0.0);
     stderr_with(&client, &format!("warning: the audit trail cannot be written: {}: ", trail.display()));
     std::fs::remove_file(&trail).unwrap();
     client.wait_for_health(|health| health["auditLog"]["failure"].is_null());
-    value_with("cx_audit_failing", &|value| value == 0.0);
-    value_with("cx_audit_events_total", &|value| value > 0.0);
+    wait_for_value(address, "cx_audit_failing", |value| value == 0.0);
+    wait_for_value(address, "cx_audit_events_total", |value| value > 0.0);
     let stderr = stderr_with(&client, "the audit trail is written again");
     assert_eq!(stderr.matches("cannot be written").count(), 1, "{stderr}");
+    client.end();
+}
+
+/// The lines are written, and their end cannot be signed: a new checkpoint is written to a file of this name first.
+#[test]
+fn a_trail_that_cannot_be_signed_is_reported() {
+    let directory = tempfile::tempdir().unwrap();
+    let trail = directory.path().join("trail");
+    let start = Start::new().arguments(&["--metrics", "127.0.0.1:0", "--audit", trail.to_str().unwrap()]);
+    let mut client = start.with_stderr().spawn().shaken();
+    let address = address_of(&client);
+    client.wait_for_health(|health| health["auditLog"]["lines"].as_u64() > Some(0));
+    let obstacle = trail.join(".new-checkpoint");
+    // The file may be there for a moment.
+    wait_for(|| std::fs::create_dir(&obstacle).ok());
+    assert_eq!(client.run("return 7")["value"], 7);
+    // The end is signed in a pause, so that nothing is asked meanwhile.
+    stderr_with(&client, &format!("warning: the audit trail cannot be signed: {}: ", trail.display()));
+    let report = &client.health()["auditLog"];
+    assert_eq!(report["signingFailure"]["message"], "the audit trail cannot be signed", "{report:#}");
+    assert!(report["failure"].is_null() && report["dropped"].is_null(), "{report:#}");
+    wait_for_value(address, "cx_audit_unsigned", |value| value == 1.0);
+    wait_for_value(address, "cx_audit_signing_failures_total", |value| value > 0.0);
+    std::fs::remove_dir(&obstacle).unwrap();
+    let stderr = stderr_with(&client, "the audit trail is signed again");
+    assert_eq!(stderr.matches("cannot be signed").count(), 1, "{stderr}");
+    let report = &client.health()["auditLog"];
+    assert!(report["signingFailure"].is_null(), "{report:#}");
+    wait_for_value(address, "cx_audit_unsigned", |value| value == 0.0);
     client.end();
 }
 
@@ -348,7 +379,7 @@ fn alert_rules_are_valid_and_name_metrics_that_exist() {
     let checked =
         Command::new("promtool").args(["check", "rules", RULES]).current_dir(root()).output().unwrap();
     let said = String::from_utf8_lossy(&checked.stdout).into_owned();
-    assert!(checked.status.success() && said.contains("9 rules found"), "{said}{checked:?}");
+    assert!(checked.status.success() && said.contains("10 rules found"), "{said}{checked:?}");
 }
 
 /// The promised alerts fire beyond their thresholds, and not below: `tests/alerts.yml`.
@@ -461,7 +492,7 @@ fn a_real_prometheus_scrapes_the_page() {
     assert_eq!(targets["data"]["activeTargets"][0]["health"], "up", "{targets}");
     let rules = rules.unwrap();
     let rules = rules["data"]["groups"][0]["rules"].as_array().unwrap();
-    assert_eq!(rules.len(), 9);
+    assert_eq!(rules.len(), 10);
     for rule in rules {
         assert!(rule["lastError"].is_null() && rule["state"] == "inactive", "{rule}");
     }

@@ -362,8 +362,13 @@ fn a_collector_receives_the_metrics_of_the_conventions() {
         }
     }
     let points = &metrics["mcp.client.operation.duration"]["histogram"];
-    let calls = each(points, "dataPoints").find(|point| attributes(point)["mcp.method.name"] == "tools/call");
-    assert_eq!(calls.unwrap()["count"], "2");
+    // A call whose tool says that it has failed is one that has.
+    let calls: BTreeMap<Option<String>, &Value> = each(points, "dataPoints")
+        .map(|point| (attributes(point), &point["count"]))
+        .filter(|(labels, _)| labels["mcp.method.name"] == "tools/call")
+        .map(|(labels, count)| (labels.get("error.type").cloned(), count))
+        .collect();
+    assert_eq!(calls, [(None, &json!("1")), (Some("tool_error".to_owned()), &json!("1"))].into());
     // cx's own, under their own names.
     let runs = &metrics["cx_runs_total"]["sum"]["dataPoints"][0];
     assert_eq!(runs["asInt"], "1");
@@ -373,6 +378,9 @@ fn a_collector_receives_the_metrics_of_the_conventions() {
     let counts =
         each(calls, "dataPoints").map(|point| point["asInt"].as_str().unwrap().parse::<u32>().unwrap());
     assert_eq!((counts.sum::<u32>(), &calls["isMonotonic"]), (2, &json!(true)), "{calls}");
+    let outcomes: BTreeSet<String> =
+        each(calls, "dataPoints").map(|point| attributes(point)["outcome"].clone()).collect();
+    assert_eq!(outcomes, BTreeSet::from(["ok", "TOOL_ERROR"].map(str::to_owned)));
     let lists = each(&metrics["cx_cache_requests_total"]["sum"], "dataPoints")
         .map(attributes)
         .filter(|labels| labels["cache"] == "tool_lists");

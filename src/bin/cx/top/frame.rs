@@ -5,7 +5,7 @@ use cx::text::one_line;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style as CellStyle};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Cell, Paragraph, Row, Table};
+use ratatui::widgets::{Cell, Paragraph, Row, Table, Wrap};
 
 use super::servers::{Watched, WatchedServer};
 use crate::prometheus::total;
@@ -118,7 +118,8 @@ impl<'a> Frame<'a> {
             Constraint::Length(1),
         ])
         .areas(area);
-        frame.render_widget(Paragraph::new(self.summary(style)), head);
+        // On a narrow terminal the summary takes the line below it too.
+        frame.render_widget(Paragraph::new(self.summary(style)).wrap(Wrap { trim: true }), head);
         self.draw_servers(frame, servers, scrolled, style);
         self.draw_upstream(frame, upstream, scrolled, style);
         if style.has_keys {
@@ -136,7 +137,7 @@ impl<'a> Frame<'a> {
         let sum = |number: fn(&Reading) -> f64| count(total(readings().map(number)));
         let tokens = si(total(readings().map(|reading| reading.kept_out_tokens)));
         let text = format!(
-            "{}  {} running  {} queued  {} in flight  {tokens} tokens kept out of contexts",
+            "{}  {} running  {} queued  {} in flight  {tokens} tokens kept out",
             counted(self.servers.len(), "server"),
             sum(|reading| reading.runs_active),
             sum(|reading| reading.runs_queued),
@@ -334,7 +335,29 @@ fn shorten_left(text: &str, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
     use super::*;
+
+    #[test]
+    fn the_summary_is_whole_on_a_narrow_terminal() {
+        for (width, is_one_line) in [(80, true), (50, false)] {
+            let mut terminal = Terminal::new(TestBackend::new(width, 24)).unwrap();
+            let style = Style { has_color: false, has_keys: true };
+            terminal.draw(|area| Frame::new(&Watched::default()).draw(area, 0, style)).unwrap();
+            let cells = terminal.backend().buffer().content();
+            let lines = cells.chunks(width.into()).take(2).map(|line| {
+                let text: String = line.iter().map(|cell| cell.symbol()).collect();
+                text.trim_end().to_owned()
+            });
+            let [first, second] = <[String; 2]>::try_from(lines.collect::<Vec<_>>()).unwrap();
+            let whole = "cx top  0 servers  0 running  0 queued  0 in flight  0 tokens kept out";
+            let shown: Vec<&str> = first.split_whitespace().chain(second.split_whitespace()).collect();
+            assert_eq!(shown, whole.split_whitespace().collect::<Vec<_>>(), "{width}");
+            assert_eq!(second.is_empty(), is_one_line, "{first}\n{second}");
+        }
+    }
 
     /// The columns that are left out at this width.
     fn left_out(width: u16, widths: &[u16], text: u16, dispensable: &[usize]) -> Vec<usize> {

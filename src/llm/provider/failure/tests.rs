@@ -39,17 +39,47 @@ fn the_pause_of_gemini_is_in_its_error() {
     assert_eq!(retry_delay(&json!(null)), None);
 }
 
-/// The text is cut after the key was replaced, so that no part of it stays at the end of a long text.
-#[test]
-fn v_793_no_part_of_a_key_is_left_where_a_reason_is_cut() {
-    let key = "secret-key-of-a-service-".repeat(5);
+fn failures_with(key: &str) -> Failures {
     let options = ModelProvider {
         kind: ProviderKind::OpenAi,
         model: "m".to_owned(),
         url: None,
-        key: Some(ApiKey::new(&*key)),
+        key: Some(ApiKey::new(key)),
     };
-    let failures = Failures::new(&options, ContentFilter::new().unwrap());
+    Failures::new(&options, ContentFilter::new().unwrap())
+}
+
+/// Threat 831.
+#[test]
+fn v_831_a_part_of_the_key_in_a_reason_is_not_shown() {
+    let failures = failures_with("tok-4f9a1c7be2d8");
+    let shown = |reason: &str| {
+        let body = json!({ "error": { "message": reason } });
+        failures.unsuccessful(&FailedResponse { status: 403, retry_after: None, body }).message
+    };
+    for (reason, expected) in [
+        ("the key tok-4f9a1c7be2d8 may not", "the key [REDACTED_SECRET] may not"),
+        ("tok-4f9a1c7…", "[REDACTED_SECRET]…"),
+        ("…a1c7be2d8, ü a1c7be2d8", "…[REDACTED_SECRET], ü [REDACTED_SECRET]"),
+        // Two parts side by side.
+        ("9a1c7be2tok-4f9a", "[REDACTED_SECRET][REDACTED_SECRET]"),
+        ("a1c7be2d", "[REDACTED_SECRET]"),
+        // As services name a key to its owner.
+        ("the key tok-*********e2d8 may not", "the key tok-*********e2d8 may not"),
+        ("a1c7be2", "a1c7be2"),
+        ("ü", "ü"),
+    ] {
+        assert_eq!(shown(reason), format!("openai answers with status 403: {expected}"));
+    }
+    // A key that is shorter than a part.
+    assert_eq!(without_parts_of("k", "a key"), "a key");
+}
+
+/// The text is cut after the key was replaced, so that no part of it stays at the end of a long text.
+#[test]
+fn v_793_no_part_of_a_key_is_left_where_a_reason_is_cut() {
+    let key = "secret-key-of-a-service-".repeat(5);
+    let failures = failures_with(&key);
     // Each is shorter once it is replaced, so that all of them are shown.
     let message = failures.reported(&format!(".{}", key.repeat(12))).message;
     assert_eq!(message, format!("openai ends its answer with an error: .{}", "[REDACTED_SECRET]".repeat(12)));

@@ -68,6 +68,42 @@ fn v_798_a_file_that_takes_the_place_of_another_is_read_too() {
     assert_eq!(next(), None);
 }
 
+/// Threat 830: somebody empties the file of today, as programs do that rotate files by copying them.
+#[test]
+fn v_830_a_file_that_is_emptied_in_place_is_read_from_its_beginning() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("2026-01-01.jsonl");
+    let mut reader = AuditReader::new(directory.path());
+    let mut next = || reader.next_line(false).unwrap().map(|line| (line.number, line.text));
+    let line = |number: u64, text: &str| Some((number, text.to_owned()));
+    fs::write(&path, "{\"n\":1}\n{\"n\":2}\n").unwrap();
+    assert_eq!([next(), next(), next()], [line(1, "{\"n\":1}"), line(2, "{\"n\":2}"), None]);
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(0).unwrap();
+    assert_eq!(next(), None, "nothing is written to it yet");
+    fs::write(&path, "{\"n\":3}\n").unwrap();
+    assert_eq!([next(), next()], [line(1, "{\"n\":3}"), None]);
+    // Nor is it passed over if the reader looks only when the next day has begun.
+    fs::write(&path, "{}\n").unwrap();
+    fs::write(directory.path().join("2026-01-02.jsonl"), "{\"n\":5}\n").unwrap();
+    assert_eq!([next(), next(), next()], [line(1, "{}"), line(1, "{\"n\":5}"), None]);
+}
+
+/// A writer whose disk is full removes the lines of which it could write a part only.
+#[test]
+fn a_file_whose_last_lines_are_removed_is_not_read_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("2026-01-01.jsonl");
+    fs::write(&path, "{\"n\":1}\n{\"n\":2}\n{\"n\":3}\n").unwrap();
+    let mut reader = AuditReader::new(directory.path());
+    let mut next = || reader.next_line(false).unwrap().map(|line| line.text);
+    while next().is_some() {}
+    OpenOptions::new().write(true).open(&path).unwrap().set_len(16).unwrap();
+    assert_eq!(next(), None);
+    fs::write(&path, "{\"n\":1}\n{\"n\":2}\n{\"n\":4}\n").unwrap();
+    assert_eq!([next().as_deref(), next().as_deref()], [Some("{\"n\":4}"), None]);
+}
+
 /// Threat 725: what follows a line that is too long is not hidden by it, and its end is no line.
 #[test]
 fn v_725_a_line_that_is_too_long_hides_no_later_one() {

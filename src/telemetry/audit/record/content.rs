@@ -3,6 +3,7 @@
 use super::{CallNames, EventContent, Text, TextField, name_preview};
 use crate::durations::microseconds;
 use crate::run::observer::{ApprovalAnswered, Discovered, ModelAnswered, ModelSending, Refused, RunEvent};
+use crate::run::result::Refusal;
 use crate::tools::ToolErrorCode;
 
 /// The content of an event, copied from what exists only while it is observed.
@@ -93,7 +94,7 @@ fn approval_answered(answer: &ApprovalAnswered<'_>) -> EventContent {
         ("tool", name_preview(answer.tool).into()),
         ("approver", answer.approver.as_str().into()),
         ("answer", if answer.refusal.is_none() { "approved" } else { "refused" }.into()),
-        ("reason", answer.refusal.map(|refusal| format!("{refusal:?}")).into()),
+        ("reason", answer.refusal.map(Refusal::as_str).into()),
         ("durationUs", microseconds(answer.duration).into()),
     ];
     EventContent::Fields("approval.answered", fields)

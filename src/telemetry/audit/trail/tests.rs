@@ -36,14 +36,16 @@ impl Place {
         AuditOptions { checkpoint_lines: 10, ..AuditOptions::new(self.trail()) }
     }
 
-    /// Writes events `from..to`, between a start and a stop.
-    fn write(&self, from: u64, to: u64) {
+    /// Writes events `from..to`, between a start and a stop. Returns the state at the end.
+    fn write(&self, from: u64, to: u64) -> AuditStatus {
         let trail = AuditTrail::start(self.options()).unwrap();
         for number in from..to {
             trail.push(Entry::new("test", vec![("number", number.into())]));
         }
         trail.stop();
-        assert_eq!(trail.status().failure, None);
+        let status = trail.status();
+        assert_eq!(status.failure, None);
+        status
     }
 
     fn verify(&self) -> Verification {
@@ -97,11 +99,12 @@ fn v_770_lines_that_are_written_are_not_lost_with_a_checkpoint() {
     // A new checkpoint is written to a file of this name first.
     let obstacle = place.trail().join(".new-checkpoint");
     fs::create_dir(&obstacle).unwrap();
-    place.write(1, 25);
+    let status = place.write(1, 25);
+    assert!(status.signing_failure.is_some() && status.dropped == 0, "{status:?}");
     let lines = place.lines();
     assert!(!lines.iter().any(|line| line.contains("lines.dropped")), "{lines:?}");
     fs::remove_dir(&obstacle).unwrap();
-    place.write(25, 26);
+    assert_eq!(place.write(25, 26).signing_failure, None);
     let found = place.verify();
     assert!(found.is_ok(), "{:?}", found.problems);
     assert_eq!(found.signed_through, found.last);

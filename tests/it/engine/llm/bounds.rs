@@ -75,6 +75,42 @@ async fn sa_175_secrets_in_answers_are_hidden_or_the_answer_is_refused() {
     assert!(!refused.to_json_text().contains(&secret));
 }
 
+/// A request that the provider refuses takes no tokens. Of one that fails otherwise, nobody knows.
+#[tokio::test]
+async fn a_request_that_is_refused_takes_no_tokens() {
+    let provider = FakeProvider::start(ProviderKind::OpenAi, |asked| {
+        Reply::Status(asked.prompt.parse().unwrap(), "", "no".to_owned())
+    });
+    let executor = executor(provider.options());
+    for (status, is_free) in [(400, true), (401, true), (403, true), (429, true), (408, false), (500, false)]
+    {
+        let source = format!("await llm.ask('{status}', {{ maxTokens: 50 }}).catch(() => 0)");
+        let metrics = run(&executor, Script::typescript(source)).await.sampling.unwrap().metrics;
+        assert_eq!(metrics.total_tokens == 0, is_free, "{status}");
+        assert_eq!(metrics.tokens_left == LlmOptions::DEFAULT_TOKENS, is_free, "{status}");
+    }
+}
+
+/// A saved script asks at the expense of its caller, and has no budget of its own.
+#[tokio::test]
+async fn a_called_script_has_the_budget_of_its_caller() {
+    let provider = echo(ProviderKind::OpenAi);
+    let directory = tempfile::tempdir().unwrap();
+    let library = cx::ScriptLibrary::of_folder(directory.path().join("scripts"));
+    let source = "// Asks twice.
+        export default async () => [await llm.ask('a', { maxTokens: 9 }), await llm.ask('b', { maxTokens: 9 })]";
+    library.save(cx::SaveRequest::new("twice", cx::Language::TypeScript, source)).unwrap();
+    let options = LlmOptions { rounds: Some(3), ..provider.options() };
+    let executor = Executor::builder().llm(options).scripts(library).build().unwrap();
+    let source = "const first = await scripts.twice({});
+        return [first, await scripts.twice({}).catch(() => 'ended')]";
+    let result = run(&executor, Script::typescript(source)).await;
+    assert_eq!(value(&result), json!([["you said: a", "you said: b"], "ended"]));
+    assert_eq!(provider.asked().len(), 3);
+    let metrics = result.sampling.unwrap().metrics;
+    assert_eq!((metrics.total_rounds, metrics.rounds_left), (3, 0));
+}
+
 /// 50 parallel calls in each language: the budget is never exceeded by one call or one token, however many tokens the
 /// calls take.
 #[tokio::test]
