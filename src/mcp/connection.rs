@@ -27,7 +27,6 @@ use super::results::{self, CallAnswer};
 use super::skills::SkillFiles;
 use super::task_making::TaskMaking;
 use super::task_state::{TaskState, TaskTools};
-use super::tool_changes;
 use crate::conventions;
 use crate::json::Json;
 use crate::tools::{ProgressListener, SentRequest, ServerFailureKind, ToolError, ToolErrorCode, ToolResult};
@@ -125,7 +124,7 @@ impl Connection {
             info.protocol_version < ProtocolVersion::V_2026_07_28
                 && extensions.is_some_and(|extensions| extensions.contains_key(answers::TASKS_OF_CALLS))
         });
-        let connection = Arc::new(Self {
+        Arc::new(Self {
             server,
             peer: peer.clone(),
             handle: Handle::current(),
@@ -146,12 +145,7 @@ impl Connection {
             protocol_version: OnceLock::new(),
             start_times,
             began: Instant::now(),
-        });
-        if connection.is_stateless() {
-            // The task ends with the connection.
-            tokio::spawn(tool_changes::follow(Arc::clone(&connection)));
-        }
-        connection
+        })
     }
 
     /// The negotiated protocol revision. It does not change: a connection is made after the handshake.

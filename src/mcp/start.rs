@@ -21,6 +21,7 @@ use super::notifications::{NotificationHandler, Notifications};
 use super::oauth::Authorization;
 use super::settings::{HttpTransport, StdioTransport};
 use super::stdio::LineTransport;
+use super::tool_changes;
 use crate::conventions;
 use crate::tools::{ServerFailureKind, ToolError};
 
@@ -101,6 +102,7 @@ pub(crate) async fn over_pipes(
                     handshake: began.elapsed().saturating_sub(process_time),
                 },
             );
+            tool_changes::begin(&connection);
             // The task ends with the process, which the owner ends through `stop` or by killing
             // it.
             tokio::spawn(watch(Arc::clone(&connection), process, piped, drained));
@@ -143,6 +145,7 @@ pub(crate) async fn over_http(
             let peer = running.peer();
             let (retired, tcp) = (&state.retired, conventions::TCP);
             let connection = Connection::new(server, peer, notifications, ended, retired, tcp, times);
+            tool_changes::begin(&connection);
             // The task ends with the connection.
             tokio::spawn(watch_http(Arc::clone(&connection), running, state));
             Ok(connection)

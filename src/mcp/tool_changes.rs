@@ -20,11 +20,16 @@ const MAX_PAUSE: Duration = Duration::from_secs(60);
 /// one request a minute.
 const LASTING: Duration = Duration::from_secs(30);
 
-/// Follows the changes until nothing more can be sent over the connection.
-pub(super) async fn follow(connection: Arc<Connection>) {
-    if !connection.announces_changes() {
-        return;
+/// Starts to follow the changes of a server of the stateless revision, if it announces any.
+pub(super) fn begin(connection: &Arc<Connection>) {
+    if connection.is_stateless() && connection.announces_changes() {
+        // The task ends with the connection.
+        tokio::spawn(follow(Arc::clone(connection)));
     }
+}
+
+/// Follows the changes until nothing more can be sent over the connection.
+async fn follow(connection: Arc<Connection>) {
     tokio::select! {
         () = keep_subscribed(&connection) => {}
         () = connection.over() => {}

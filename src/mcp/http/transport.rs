@@ -208,7 +208,9 @@ impl HttpConnection {
         let mut last_id: Option<String> = None;
         let mut retry = Duration::ZERO;
         while breaks <= MAX_RESUMES {
-            let began = Instant::now();
+            // The count starts again after a stream that lasted longer than this: servers and
+            // proxies close idle streams every few minutes.
+            let mut has_lasted = false;
             match self.open_stream(last_id.as_deref()).await {
                 Ok(mut events) => {
                     if was_open {
@@ -216,14 +218,14 @@ impl HttpConnection {
                         self.state.notifications.tools_changed();
                     }
                     was_open = true;
+                    let opened = Instant::now();
                     let ended = self.read_events(&mut events, None).await;
                     if !matches!(ended, Ok(()) | Err(EventsError::Broken(_))) {
-                        tracing::warn!(
-                            server = &*self.client.server,
-                            "the server's own stream is not reopened"
-                        );
+                        let server = &*self.client.server;
+                        tracing::warn!(server, "the server's own stream is not reopened");
                         return;
                     }
+                    has_lasted = opened.elapsed() > MAX_PAUSE;
                     last_id = events.last_id().map(str::to_owned).or(last_id);
                     retry = events.retry().unwrap_or_default();
                 }
@@ -232,9 +234,7 @@ impl HttpConnection {
                 // The server, or a proxy before it, may be starting again.
                 Err(_) => {}
             }
-            // The count starts again after a stream that lasted longer than this: servers and
-            // proxies close idle streams every few minutes.
-            breaks = if began.elapsed() > MAX_PAUSE { 0 } else { breaks + 1 };
+            breaks = if has_lasted { 0 } else { breaks + 1 };
             sleep(retry.max(pause(breaks))).await;
         }
     }

@@ -266,9 +266,12 @@ impl Connection {
     pub(crate) fn note_made(&self, bytes: usize) {
         #[cfg(test)]
         MADE.set(MADE.get().max(bytes));
-        // Otherwise the stream of the answer has ended, and nobody gets it.
-        if self.state.lock().phase == Phase::Answering {
+        let state = self.state.lock();
+        // Otherwise the stream of the answer has ended, and nobody gets it. A client can make a request that is no
+        // subscription look like one.
+        if matches!(state.phase, Phase::Answering | Phase::Listening) {
             self.activity.note_made(bytes);
+            drop(state);
             self.note_large(bytes);
         }
     }
@@ -301,6 +304,8 @@ impl Connection {
         let mut state = self.state.lock();
         state.phase = phase;
         state.since = Instant::now();
+        // Under the lock, so that an answer that is made at the same time is counted before, or not at all.
+        self.activity.note_made(0);
     }
 
     fn held(self: &Arc<Self>) -> EvictionCandidate<Arc<Self>> {
@@ -364,7 +369,6 @@ impl Drop for AnswerEnd {
             state.has_answered = true;
             state.token = None;
         }
-        self.0.activity.note_made(0);
         self.0.enter(Phase::Head);
     }
 }

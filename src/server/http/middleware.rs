@@ -52,6 +52,9 @@ pub(crate) async fn admit(State(state): State<Arc<HttpState>>, request: Request,
     if head.is_last {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        connection.activity.begin_upgrade();
+    }
     connection.watch(response)
 }
 

@@ -14,7 +14,6 @@ use hyper_util::rt::TokioIo;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use super::middleware::connection_of;
 use super::responses::{plain, try_again};
 use super::state::HttpState;
 use super::tenant_state::Requester;
@@ -163,9 +162,6 @@ pub(super) async fn lend(
     // The server may have been told to end while the request waited for its permit.
     if is_refused(&calls, depth) {
         return try_again(ENDING);
-    }
-    if let Some(connection) = connection_of(&request) {
-        connection.activity.begin_upgrade();
     }
     let stream = on(&mut request);
     tokio::spawn(async move {

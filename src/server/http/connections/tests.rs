@@ -258,4 +258,8 @@ async fn v_824_an_answer_counts_as_soon_as_it_is_made() {
     // The rest of an answer whose stream has ended is gone.
     drop(Arc::clone(first).watch(Response::new(Body::empty())));
     assert_eq!(first.activity.unread(), 10);
+    // A client whose request only looks like a subscription.
+    first.begin_listening();
+    first.note_made(20);
+    assert_eq!(first.activity.unread(), 30);
 }

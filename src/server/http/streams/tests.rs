@@ -29,6 +29,8 @@ async fn notes_leave_room_for_questions_and_the_answer() {
         let asked = streams.route(question);
         assert_eq!(asked.is_ok(), number < KEPT_FOR_PROMPTS - KEPT_FOR_ANSWER);
     }
+    // Only those that the client gets are waited for.
+    assert_eq!(streams.server_requests.len(), KEPT_FOR_PROMPTS - KEPT_FOR_ANSWER);
     streams.route(message(serde_json::json!({ "jsonrpc": "2.0", "id": 1, "result": {} }))).unwrap();
     let mut last = None;
     while let Some(event) = receiver.recv().await {
