@@ -50,7 +50,7 @@ pub(crate) fn check_replaceable(path: &Path) -> io::Result<()> {
         Ok(found) if !found.is_file() => return Ok(()),
         _ => {}
     }
-    let directory = directory_of(path);
+    let directory = directory_of(&path);
     tempfile::tempfile_in(directory).map(drop).map_err(|error| {
         // The system's error names a temporary file, which the user does not know.
         let problem = format!("no file can be made in {}: {}", directory.display(), error.kind());

@@ -197,7 +197,9 @@ impl AuditReader {
 
     /// The next line of the current file.
     fn line_of_current(&mut self, incomplete: bool) -> io::Result<Option<AuditLine>> {
-        let Some(CurrentFile { name, reader, lines, offset, .. }) = &mut self.current else { return Ok(None) };
+        let Some(CurrentFile { name, reader, lines, offset, .. }) = &mut self.current else {
+            return Ok(None);
+        };
         let mut bytes = Vec::new();
         // A whole line stays as it is. What was read of an incomplete one may have been set aside since.
         if !reader.buffer().contains(&b'\n') {
