@@ -17,8 +17,11 @@ use crate::machine::{self, SandboxFeatures};
 const NAME: &str = "cx-worker-";
 
 /// The directory in which the groups of workers are made; `None` if there is none. Looked up once.
-static PARENT: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
-    let parent = SandboxFeatures::of_kernel().cgroup_v2?.worker_groups?;
+static PARENT: LazyLock<Option<PathBuf>> =
+    LazyLock::new(|| prepare(SandboxFeatures::of_kernel().cgroup_v2?.worker_groups?));
+
+/// A directory in which groups can be made, with nothing of earlier executors in it; `None` if they cannot be.
+fn prepare(parent: PathBuf) -> Option<PathBuf> {
     remove_left_over(&parent);
     match write(&parent, "cgroup.subtree_control", "+memory +pids") {
         Ok(()) => Some(parent),
@@ -27,7 +30,7 @@ static PARENT: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
             None
         }
     }
-});
+}
 
 /// A worker's group. Dropping this removes it, if the worker was reaped.
 #[derive(Debug)]
@@ -38,8 +41,11 @@ pub(super) struct Group {
 impl Group {
     /// A group with the process `pid` in it; `None` if there is none here, or it cannot be made.
     pub(super) fn for_process(pid: Pid) -> Option<Self> {
+        Self::make(PARENT.as_ref()?, pid)
+    }
+
+    fn make(parent: &Path, pid: Pid) -> Option<Self> {
         static MADE: AtomicU64 = AtomicU64::new(0);
-        let parent = PARENT.as_ref()?;
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let directory = parent.join(format!("{NAME}{}-{number}", std::process::id()));
         let made = std::fs::create_dir(&directory).and_then(|()| {
@@ -101,3 +107,6 @@ fn remove_left_over(parent: &Path) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -27,11 +27,16 @@ fn cx(directory: &Path, arguments: &[&str]) -> Output {
 
 /// Records a script that calls a real server, and removes the server's files.
 fn record(directory: &Path, name: &str, source: &str) -> Output {
+    record_with(directory, name, source, &[])
+}
+
+/// The same, with more arguments.
+fn record_with(directory: &Path, name: &str, source: &str, more: &[&str]) -> Output {
     chaos::configure_well(directory);
     fs::write(directory.join(name), source).unwrap();
     let input = json!({ "token": TOKEN, "n": 1 }).to_string();
     let arguments = ["run", name, "--mcp-config", "mcp.json", "--input", &input, "--record", "run.jsonl"];
-    let output = cx(directory, &arguments);
+    let output = cx(directory, &[&arguments, more].concat());
     assert!(directory.join("run.jsonl").is_file(), "{output:?}");
     fs::remove_file(directory.join("mcp.json")).unwrap();
     // The file does not exist if the script has called nothing.
@@ -56,13 +61,16 @@ print(len(found), time.time(), random.random())
 {'answers': answers, 'at': time.time()}
 ";
 
-/// Both languages: the replay prints what the run has printed, to the byte, and starts nothing.
+/// Both languages, in this process and in a worker: the replay prints what the run has printed, to the byte, and starts
+/// nothing.
 #[test]
 fn a_replay_needs_no_server() {
-    for (name, source) in [("report.ts", TYPESCRIPT), ("report.py", PYTHON)] {
+    let scripts = [("report.ts", TYPESCRIPT), ("report.py", PYTHON)];
+    let runs = scripts.iter().flat_map(|script| [(script, "in-process"), (script, "process")]);
+    for ((name, source), isolation) in runs {
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path();
-        let run = record(directory, name, source);
+        let run = record_with(directory, name, source, &["--isolation", isolation]);
         assert!(run.status.success(), "{run:?}");
         let mode = fs::metadata(directory.join("run.jsonl")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);

@@ -459,6 +459,15 @@ async fn scripts_in_worker_processes_call_saved_scripts() {
     );
 }
 
+/// The names are asked for while the module is imported, and come from the executor.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_star_import_has_the_tools_of_a_server() {
+    let (executor, _mock) = executor();
+    let script = Script::python("from mcp.servers.mock import *\n(await echo(a=5))['a']");
+    let result = executor.run(script).await.unwrap();
+    assert_eq!(value(&result), json!(5), "{result:?}");
+}
+
 #[tokio::test]
 async fn a_program_that_is_no_worker_is_an_error() {
     let missing = Executor::builder().isolation(Isolation::process()).build().unwrap_err();
