@@ -1,18 +1,9 @@
-// What the files of deno_web get of each other. Four of them would be in every isolate for one function each; those
-// functions are written here instead.
+// What the files of deno_web get of each other. Three of them would be in every isolate for one function each; those
+// functions are written here, or in 38_clone.js, instead.
 
 import { core, primordials } from "ext:core/mod.js";
-import { structuredClone } from "ext:cx/38_clone.js";
 
-const { Error, ObjectDefineProperty, ObjectFreeze, ObjectGetOwnPropertyDescriptor, ObjectGetPrototypeOf } = primordials;
-
-class AssertionError extends Error {}
-
-function assert(condition, message = "an assertion failed") {
-  if (!condition) {
-    throw new AssertionError(message);
-  }
-}
+const { ObjectDefineProperty, ObjectFreeze, ObjectGetOwnPropertyDescriptor, ObjectGetPrototypeOf } = primordials;
 
 function inheritedDescriptor(object, key) {
   for (let holder = object; holder !== null; holder = ObjectGetPrototypeOf(holder)) {
@@ -46,9 +37,9 @@ function createFilteredInspectProxy({ object, keys, evaluate }) {
 
 const PARTS = {
   __proto__: null,
-  "ext:deno_web/00_infra.js": { assert, AssertionError },
   "ext:deno_web/01_console.js": { createFilteredInspectProxy },
-  "ext:deno_web/02_structured_clone.js": { structuredClone },
+  // 38_clone.js adds its function.
+  "ext:deno_web/02_structured_clone.js": { __proto__: null },
   // Scripts have no message ports.
   "ext:deno_web/13_message_port.js": {
     markNotSerializable() {},

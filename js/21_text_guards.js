@@ -400,6 +400,7 @@ for (let index = 0; index < TAKE_KEYS.length; index++) {
     },
   }).method);
 }
+
 // V8 keeps each text for good, as one piece.
 replace(Symbol, "for", (original) => ({
   method(key) {

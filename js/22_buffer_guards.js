@@ -20,7 +20,6 @@ import { checkKeys, checkText } from "ext:cx/21_text_guards.js";
 const {
   ArrayBufferIsView,
   ArrayFrom,
-  ArrayPrototypePush,
   ObjectDefineProperty,
   ObjectGetOwnPropertyDescriptor,
   ObjectGetPrototypeOf,
@@ -29,8 +28,8 @@ const {
   RangeError,
   ReflectApply,
   ReflectConstruct,
+  ReflectDefineProperty,
   ReflectGet,
-  ReflectGetOwnPropertyDescriptor,
   ReflectOwnKeys,
   SymbolIterator,
   TypedArrayPrototypeGetLength,
@@ -145,19 +144,19 @@ replace(Object, "assign", (original) => ({
   },
 }).method);
 
-// As `defineProperties`, where V8 reads each descriptor in steps.
-function defineInSteps(target, properties) {
-  const keys = ReflectOwnKeys(properties);
-  const defined = [];
-  for (let index = 0; index < keys.length; index++) {
-    if (ReflectGetOwnPropertyDescriptor(properties, keys[index])?.enumerable) {
-      ArrayPrototypePush(defined, keys[index], properties[keys[index]]);
-    }
-  }
-  for (let index = 0; index < defined.length; index += 2) {
-    const descriptor = defined[index + 1];
-    ObjectDefineProperty(target, defined[index], isObject(descriptor) ? new Proxy(descriptor, STEPS) : descriptor);
-  }
+// As `original`, which reads all descriptors before it defines the first property: each definition is a step.
+function defineInSteps(original, target, properties) {
+  const proxy = new Proxy({ __proto__: null }, {
+    __proto__: null,
+    defineProperty(defined, key, descriptor) {
+      // A script can give `Object.prototype` what a descriptor does not have.
+      ObjectSetPrototypeOf(descriptor, null);
+      ObjectDefineProperty(target, key, descriptor);
+      // V8 compares the target of the proxy with the descriptor.
+      return ReflectDefineProperty(defined, key, descriptor);
+    },
+  });
+  original(proxy, properties);
   return target;
 }
 
@@ -165,7 +164,7 @@ replace(Object, "defineProperties", (original) => ({
   method(target, properties) {
     checkKeys("defineProperties", properties);
     return takesNumbers(target) && isObject(properties)
-      ? defineInSteps(target, properties)
+      ? defineInSteps(original, target, properties)
       : original(target, properties);
   },
 }).method);

@@ -2,6 +2,7 @@
 // script can find, and put another list there. So those that loop natively are the guarded ones.
 
 import { core, primordials } from "ext:core/mod.js";
+import { loadPart } from "ext:cx/09_parts.js";
 import "ext:cx/20_guards.js";
 import "ext:cx/21_text_guards.js";
 
@@ -31,5 +32,5 @@ core.ops.op_set_captured_bootstrap({
   __proto__: null,
   primordials: guardedPrimordials,
   internals: globalThis.__bootstrap.internals,
-  core,
+  core: { __proto__: core, loadExtScript: loadPart },
 });

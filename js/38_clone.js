@@ -3,6 +3,7 @@
 // references to one string took four gigabytes. Here strings stay shared, and the clone is in the script's own heap.
 
 import { core, primordials } from "ext:core/mod.js";
+import { loadPart } from "ext:cx/09_parts.js";
 // Before files of deno_web are loaded.
 import "ext:cx/24_lists.js";
 import {
@@ -342,4 +343,4 @@ export function structuredClone(value, options) {
 }
 
 // deno_web's own files also clone: `performance.mark` clones its `detail`.
-core.loadExtScript("ext:deno_web/02_structured_clone.js").structuredClone = structuredClone;
+loadPart("ext:deno_web/02_structured_clone.js").structuredClone = structuredClone;

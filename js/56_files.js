@@ -4,6 +4,7 @@
 
 import { core, primordials } from "ext:core/mod.js";
 import { defineBuiltIn } from "ext:cx/20_guards.js";
+import { checkKeys } from "ext:cx/21_text_guards.js";
 import { toJson } from "ext:cx/30_json.js";
 import { query } from "ext:cx/50_tools.js";
 
@@ -254,6 +255,7 @@ ObjectDefineProperty(globalThis, SymbolFor("cx.fs"), {
 
 // The content block of a file, as JSON text.
 export function fileBlock(value) {
+  checkKeys("emit", value);
   const keys = ObjectKeys(value);
   for (let index = 0; index < keys.length; index++) {
     if (keys[index] !== "file" && keys[index] !== "mimeType") {

@@ -17,6 +17,9 @@ const MAX_OUTPUT: usize = 16 << 10;
 /// Maximum bytes of a member's header, which may have the name of a file and a comment.
 const MAX_HEADER: usize = 4 << 10;
 
+/// What a member begins with.
+const MAGIC: [u8; 2] = [0x1f, 0x8b];
+
 /// Bytes of a header without its optional parts, and of what follows the data: a checksum and a length.
 const HEADER: usize = 10;
 const TRAILER: usize = 8;
@@ -29,6 +32,8 @@ pub(super) struct Gunzip {
     /// Whether nothing follows it.
     is_over: bool,
     next: Part,
+    /// Whether a whole member was read.
+    has_member: bool,
     /// The beginning of a header or a trailer of which more has to arrive.
     begun: Vec<u8>,
     inflate: Decompress,
@@ -36,7 +41,7 @@ pub(super) struct Gunzip {
     output: Vec<u8>,
 }
 
-/// The parts of a member. A body has any number of members, one after the other.
+/// The parts of a member. A body has any number of members, one after the other, and what follows them is ignored.
 #[derive(Clone, Copy, Debug)]
 enum Part {
     Header,
@@ -61,6 +66,7 @@ impl Gunzip {
             input: Bytes::new(),
             is_over: false,
             next: Part::Header,
+            has_member: false,
             begun: Vec::new(),
             inflate: Decompress::new(false),
             crc: Crc::new(),
@@ -98,6 +104,10 @@ impl Gunzip {
         let before = self.begun.len();
         let more = self.input.len().min(MAX_HEADER - before);
         self.begun.extend_from_slice(&self.input[..more]);
+        if self.has_member && self.begun.iter().zip(MAGIC).any(|(byte, expected)| *byte != expected) {
+            // Some servers pad a body. Other clients ignore that, too.
+            return Ok(Step::End);
+        }
         let Some(length) = header_length(&self.begun)? else {
             if self.begun.len() == MAX_HEADER {
                 return Err(invalid("its header is too long"));
@@ -150,6 +160,7 @@ impl Gunzip {
             return Err(invalid("its checksum is wrong"));
         }
         self.begun.clear();
+        self.has_member = true;
         self.next = Part::Header;
         Ok(Step::Nothing)
     }

@@ -10,6 +10,7 @@ for (const large of [new Uint8Array(2 ** 24), new String("x".repeat(2 ** 24))] a
       () => llm.extract(1, {}, large),
       () => fs.truncate("/tmp/a", large),
       () => fs.writeFile("/tmp/a", "x", { flag: large }),
+      () => emit(Object.assign(large, { file: "a" })),
     ]
   ) {
     try {

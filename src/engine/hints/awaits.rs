@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use super::ending::has_no_data;
 use super::failure::Failure;
-use super::source::is_part;
+use super::source::{assigned, is_part};
 use crate::run::check::survey::{Bytes, Survey, Target, ToolUse};
 use crate::run::context::ExecutionContext;
 use crate::run::result::Outcome;
@@ -168,7 +168,5 @@ fn read_variable(source: &str, failed: usize) -> Option<&str> {
 /// The variable that is given the value of the expression at this byte: `r` of `const r = tools.files.list()`.
 fn variable(source: &str, at: usize) -> Option<&str> {
     let before = source.get(source.floor_char_boundary(at.saturating_sub(MAX_DECLARATION))..at)?;
-    let before = before.trim_end().strip_suffix('=')?.trim_end();
-    let name = &before[before.trim_end_matches(is_part).len()..];
-    (!name.is_empty()).then_some(name)
+    assigned(before.trim_end().strip_suffix('=')?)
 }

@@ -75,9 +75,22 @@ fn call_variable(line: &str) -> Option<&str> {
     let (before, call) = line.split_once("= callMCPTool").or_else(|| line.split_once("= tools."))?;
     // A server or a tool is no call of one.
     let is_call = call.trim_start_matches(|letter: char| letter == '.' || is_part(letter)).starts_with('(');
+    let name = assigned(before)?;
+    (is_call && !before.trim_start().starts_with("//")).then_some(name)
+}
+
+/// The variable of TypeScript that is assigned to after this text: `r` of `const r`, of `let r: Row[]` and of `r`.
+pub(super) fn assigned(before: &str) -> Option<&str> {
     let before = before.trim_end();
-    let name = &before[before.trim_end_matches(is_part).len()..];
-    (is_call && !name.is_empty() && !before.trim_start().starts_with("//")).then_some(name)
+    let statement = before.rsplit(['\n', ';']).next()?.trim_start();
+    let words = ["const ", "let ", "var "];
+    let declared = words.iter().find_map(|word| statement.strip_prefix(word));
+    let typed = declared.and_then(|declared| declared.split_once(':')).map(|(name, _type)| name.trim());
+    let name = match typed {
+        Some(name) if name.chars().all(is_part) => name,
+        _ => &before[before.trim_end_matches(is_part).len()..],
+    };
+    (!name.is_empty()).then_some(name)
 }
 
 /// Whether a line gives `asyncio.gather` one argument, which may be a list that is written out.

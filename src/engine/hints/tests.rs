@@ -231,6 +231,7 @@ fn a_variable_that_keeps_a_call_is_read() {
     for (source, line, expected) in [
         ("const r = callMCPTool('mcp__a__b');\nreturn r.rows.length;", "return r.rows.length;", true),
         ("let r = tools.a.b({});\n  return r.rows.length;", "  return r.rows.length;", true),
+        ("const r: any = tools.a.b({});\nreturn r.rows.length;", "return r.rows.length;", true),
         ("const r = await tools.a.b({});\nreturn r.rows.length;", "return r.rows.length;", false),
         ("if (a == tools.b({})) {}\nreturn a.rows.length;", "return a.rows.length;", false),
         // What failed is another variable, or an answer.

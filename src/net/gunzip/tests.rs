@@ -66,10 +66,22 @@ fn what_is_cut_changed_or_something_else_is_an_error() {
         assert_eq!(unpack(&changed, 5).unwrap_err().kind(), ErrorKind::InvalidData, "{position}");
     }
     assert!(unpack(b"<html>no gzip</html>", 100).is_err());
-    assert!(unpack(&[&packed[..], b"and more bytes"].concat(), 100).is_err());
+    assert!(unpack(&[&packed[..], &[0x1f, 0x8b, 0]].concat(), 100).is_err());
     // A name without an end.
     let endless = [&[0x1f, 0x8b, 8, 8, 0, 0, 0, 0, 0, 0][..], &[b'a'; 2 * MAX_HEADER]].concat();
     assert_eq!(unpack(&endless, 100).unwrap_err().kind(), ErrorKind::InvalidData);
+}
+
+/// Some servers pad a body.
+#[test]
+fn what_follows_the_members_is_ignored() {
+    let packed = pack(GzBuilder::new(), b"some text");
+    for rest in [&[0_u8; 600][..], b"and more bytes", &[0x1f, 0]] {
+        for size in [1, 7, 1_000] {
+            let unpacked = unpack(&[&packed[..], rest].concat(), size).unwrap().0;
+            assert_eq!(unpacked, b"some text", "{rest:?} in pieces of {size}");
+        }
+    }
 }
 
 /// Threat 819.

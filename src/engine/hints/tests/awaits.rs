@@ -69,6 +69,7 @@ fn a_call_that_is_not_awaited_is_no_answer() {
         (undefined, "const r = files.list();\nreturn r.content^[0].name;", true),
         (undefined, "const r = files.list();\nreturn r?.['rows']^.name;", true),
         (undefined, "const r = files.list();\nreturn r[0]^.name;", true),
+        (undefined, "send(); const r: Row[] = files.list();\nreturn r[0]^.name;", true),
         // Something else is undefined, in the same line too.
         (undefined, "tools.files.list(); const r = await get(); return r.rows^.name;", false),
         (undefined, "tools.files.list()\nr^.name", false),
@@ -84,6 +85,7 @@ fn a_call_that_is_not_awaited_is_no_answer() {
         (undefined, "const r = files.list();\nreturn all.r.rows^[0].name;", false),
         (undefined, "const r = files.list();\nreturn r.rows.all^[0].name;", false),
         (undefined, "const r = files.list();\nreturn row.rows^[0].name;", false),
+        (undefined, "const r: Row = files.list();\nreturn Row.rows^[0].name;", false),
         ("row.map is not a function", "const r = tools.files.list();\nreturn row.^map;", false),
         ("r.rows.map is not a function", "const r = tools.files.list();\nreturn r.rows.^map;", false),
         ("r is not a function", "const r = tools.files.list();\nreturn ^r();", false),

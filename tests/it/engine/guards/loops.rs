@@ -218,7 +218,8 @@ async fn v_800_what_is_written_to_a_typed_array_is_what_v8_writes() {
         Object.defineProperties(new Proxy(defined, {}), Object.create({ 0: 0 }, { 1: { enumerable: true, value: { value: '8' } } }));
         const big = Object.assign(new BigInt64Array(2), ['1', true]);
         for (const act of [() => Object.assign(numbers, [Symbol()]), () => Object.assign(big, [1]), () => Object.assign(null, {}),
-                           () => Object.defineProperties(defined, { 0: 1 }), () => Object.defineProperties(defined, { 5: { value: 1 } }),
+                           () => Object.defineProperties(defined, { 0: { value: 9 }, 1: 1 }),
+                           () => Object.defineProperties(defined, { 5: { value: 1 } }),
                            () => Object.defineProperties(1, {}), () => Object.defineProperties(defined, null),
                            () => Object.assign(new Proxy({}, { set: () => false }), { a: 1 })])
             try { act(); late.push('none') } catch (error) { late.push(error.name) }
