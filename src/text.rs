@@ -20,11 +20,13 @@ pub fn one_line(text: &str) -> String {
 }
 
 /// `text` as one word of a command that a message tells a user or an agent to run: as [`one_line`] shows it, and in
-/// single quotes if a POSIX shell would read it otherwise.
+/// single quotes if a POSIX shell or zsh would read it otherwise. One that begins with `-` is still an option to the
+/// command.
 pub fn shell_word(text: &str) -> String {
     let word = one_line(text);
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./:=@%+,".contains(character);
-    if !word.is_empty() && word.chars().all(is_plain) {
+    // In zsh `=name` is the path of a command.
+    if !word.is_empty() && !word.starts_with('=') && word.chars().all(is_plain) {
         return word;
     }
     format!("'{}'", word.replace('\'', r"'\''"))

@@ -26,6 +26,7 @@ use super::head::Head;
 use super::request::{HttpRequest, Origin};
 use super::response::cause;
 use super::tls::{check_clock, install_provider};
+use crate::text::shell_word;
 use crate::tools::{ToolError, ToolErrorCode};
 
 /// Origins whose connections one run keeps. With more, those that were used first are closed.
@@ -157,7 +158,7 @@ impl Connections {
                 "this run may not reach `{}`: a person has to grant it, with `--allow-net {}` or `grants.net` in the \
                  user's configuration",
                 origin.name(),
-                origin.host
+                shell_word(&origin.host)
             ))),
             Err(_) => Ok(()),
         }
@@ -287,7 +288,7 @@ impl Connections {
                 "`{}` leads to {first}, which is not an address of the internet: a person has to grant that address \
                  too, with `--allow-net {}`",
                 origin.host,
-                bracketed(first)
+                shell_word(&bracketed(first))
             )));
         }
         Ok(may)
@@ -305,7 +306,7 @@ fn check_address(origin: &Origin, address: IpAddr, grant: Grant) -> Result<(), T
         Grant::Among | Grant::No => Err(denied(format!(
             "this run may not reach the address `{}`: a person has to grant that address, with `--allow-net {}`",
             origin.name(),
-            bracketed(address)
+            shell_word(&bracketed(address))
         ))),
     }
 }

@@ -27,12 +27,19 @@ fn v_840_a_word_of_a_command_is_one_word_of_a_shell() {
     for (text, word) in [
         (".mcp.json", ".mcp.json"),
         ("docs.read_file", "docs.read_file"),
+        ("--header=a", "--header=a"),
         ("", "''"),
+        ("=ls", "'=ls'"),
+        ("~/.mcp.json", "'~/.mcp.json'"),
+        ("[::1]", "'[::1]'"),
+        ("Übung", "'Übung'"),
         ("my files/.mcp.json", "'my files/.mcp.json'"),
         ("s.x; touch y", "'s.x; touch y'"),
         ("s.$(touch y)", "'s.$(touch y)'"),
         ("s.'; touch y; '", r"'s.'\''; touch y; '\'''"),
         ("s.x\ntouch y", r"'s.x\u{a}touch y'"),
+        ("s.x\0y", r"'s.x\u{0}y'"),
+        (r"s.\", r"'s.\'"),
     ] {
         assert_eq!(shell_word(text), word);
     }

@@ -37,6 +37,18 @@ fn cf_177_a_command_waits_for_trust() {
     }
 }
 
+/// Threat 840.
+#[test]
+fn v_840_the_hint_to_trust_a_file_names_only_the_file() {
+    let place = Place::new().file("$(touch y)/.mcp.json", r#"{"mcpServers": {"x": {"command": "a"}}}"#);
+    let workspace = place.path("$(touch y)");
+    let options = LoadOptions { workspace, files: Vec::new(), discover: Discovery::All };
+    let config = load(&options, &place.environment()).unwrap();
+    let hint = config.warnings[0].hint.as_deref().unwrap();
+    let expected = format!("cx trust '{}'", place.path("$(touch y)/.mcp.json").display());
+    assert!(hint.ends_with(&expected), "{hint}");
+}
+
 /// Threat 841.
 #[test]
 fn v_841_an_argument_of_an_untrusted_file_is_shown_as_one() {

@@ -455,7 +455,7 @@ fn ipv6_loopback_needs_a_grant_too() {
     let origin = request("http://[::1]/").origin();
     run(&own).check(&origin).unwrap();
     let error = run(&granted(&["*", "127.0.0.1"])).check(&origin).unwrap_err();
-    assert!(error.message.contains("--allow-net [::1]"), "{error}");
+    assert!(error.message.contains("`--allow-net '[::1]'`"), "{error}");
     let address = IpAddr::V6(Ipv6Addr::LOCALHOST);
     assert!(!run(&granted(&["a.example"])).may_lead_to(&request("http://a.example/").origin(), address));
     assert!(!run(&granted(&["a.example"])).may_lead_to(&request("http://a.example/").origin(), LOOPBACK));

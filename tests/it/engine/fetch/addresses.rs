@@ -104,6 +104,8 @@ async fn errors_say_which_host_and_what_to_do() {
             ToolErrorCode::NetDenied,
             ["`api.example.com`", "grants.net"],
         ),
+        // Threat 840: a URL may have such a host.
+        ("http://a;id&b/secret".to_owned(), ToolErrorCode::NetDenied, ["`a;id&b`", "`--allow-net 'a;id&b'`"]),
         (
             format!("http://127.0.0.1:{closed}/secret"),
             ToolErrorCode::NetFailed,
