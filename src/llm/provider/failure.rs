@@ -99,8 +99,9 @@ impl Failures {
     pub(crate) fn unsuccessful(&self, response: &FailedResponse) -> ModelError {
         let name = self.name;
         let status = response.status;
-        // What is wrong with a request is found before a model gets it. 408 says that it took too long.
-        let is_free = matches!(status, 400..500) && status != 408;
+        // What is wrong with a request is found before a model gets it. These say that something has ended it since:
+        // the time (408), a failure of the model (424), the client (499).
+        let is_free = matches!(status, 400..500) && !matches!(status, 408 | 424 | 499);
         if status == 401 {
             return ModelError { is_free, ..failed(format!("{name} refuses the key")) };
         }
