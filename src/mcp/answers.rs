@@ -258,8 +258,12 @@ pub(crate) fn result_text(result: ServerResult) -> Option<String> {
 
 /// Whether the result of a call says that it is an error.
 pub(crate) fn is_tool_error(text: &str) -> bool {
-    // A result without the word is not read again.
-    if !text.contains("\"isError\"") {
+    // Results take megabytes, and most say that they are none: those are not read again.
+    let begins_true = |(position, name): (usize, &str)| {
+        let value = text[position + name.len()..].trim_start().strip_prefix(':');
+        value.is_some_and(|value| value.trim_start().starts_with("true"))
+    };
+    if !text.match_indices("\"isError\"").any(begins_true) {
         return false;
     }
     let mut is_error = false;
@@ -278,4 +282,26 @@ pub(crate) async fn call_tool(
     let result = peer.send_request(rmcp::model::ClientRequest::CallToolRequest(request)).await?;
     let text = result_text(result).ok_or(rmcp::ServiceError::UnexpectedResponse)?;
     Ok(serde_json::from_str(&text).expect("the test's server sends JSON"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_tool_error;
+
+    #[test]
+    fn only_the_field_of_the_result_says_that_it_is_an_error() {
+        for (text, expected) in [
+            (r#"{"content":[],"isError":true}"#, true),
+            (" {\"isError\" :\n true , \"content\":[]}", true),
+            (r#"{"isError":false,"structuredContent":{"isError":false}}"#, false),
+            (r#"{"isError":false,"structuredContent":{"isError":true}}"#, false),
+            (r#"{"content":[{"type":"text","text":"\"isError\":true"}]}"#, false),
+            (r#"{"isError":"true"}"#, false),
+            (r#"{"isError":"#, false),
+            (r#"[{"isError":true}]"#, false),
+            ("", false),
+        ] {
+            assert_eq!(is_tool_error(text), expected, "{text}");
+        }
+    }
 }

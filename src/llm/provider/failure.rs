@@ -99,8 +99,9 @@ impl Failures {
     pub(crate) fn unsuccessful(&self, response: &FailedResponse) -> ModelError {
         let name = self.name;
         let status = response.status;
-        // What is wrong with a request is found before a model gets it. 408 says that it took too long.
-        let is_free = matches!(status, 400..500) && status != 408;
+        // What is wrong with a request is found before a model gets it. These say that something has ended it since:
+        // the time (408), a failure of the model (424), the client (499).
+        let is_free = matches!(status, 400..500) && !matches!(status, 408 | 424 | 499);
         if status == 401 {
             return ModelError { is_free, ..failed(format!("{name} refuses the key")) };
         }
@@ -150,19 +151,21 @@ pub(crate) fn cut() -> ModelError {
     failed("the provider's answer was cut".to_owned())
 }
 
-/// Replaces all parts of the key, which is ASCII as all headers are.
+/// Replaces all parts of the key. They are compared as bytes: a key may have other characters than ASCII, and a part of
+/// it can end within one.
 fn without_parts_of(key: &str, text: &str) -> String {
+    let text = text.as_bytes();
     let parts: HashSet<&[u8]> = key.as_bytes().windows(MIN_KEY_PART).collect();
     let is_part = |end: usize| {
         let begins = end.checked_sub(MIN_KEY_PART);
-        begins.and_then(|begin| text.as_bytes().get(begin..end)).is_some_and(|part| parts.contains(part))
+        begins.and_then(|begin| text.get(begin..end)).is_some_and(|part| parts.contains(part))
     };
-    let mut shown = String::with_capacity(text.len());
+    let mut shown = Vec::with_capacity(text.len());
     let (mut copied, mut end) = (0, MIN_KEY_PART);
     while end <= text.len() {
         if is_part(end) {
-            shown.push_str(&text[copied..end - MIN_KEY_PART]);
-            shown.push_str(REDACTED_SECRET);
+            shown.extend_from_slice(&text[copied..end - MIN_KEY_PART]);
+            shown.extend_from_slice(REDACTED_SECRET.as_bytes());
             while is_part(end + 1) {
                 end += 1;
             }
@@ -172,8 +175,8 @@ fn without_parts_of(key: &str, text: &str) -> String {
             end += 1;
         }
     }
-    shown.push_str(&text[copied..]);
-    shown
+    shown.extend_from_slice(&text[copied..]);
+    String::from_utf8_lossy(&shown).into_owned()
 }
 
 /// The body of a failed request, if it is JSON.

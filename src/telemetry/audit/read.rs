@@ -80,24 +80,28 @@ struct CurrentFile {
     lines: u64,
     /// The offset of the next line.
     offset: u64,
-    /// Its first bytes, as it was opened.
+    /// Its first bytes, as they were last read.
     start: Vec<u8>,
 }
 
 impl CurrentFile {
     /// A file of which nothing was read. Its first line begins at this offset.
     fn new(name: String, file: File, offset: u64) -> Self {
-        let start = start_of(&file);
-        Self { name, reader: BufReader::new(file), lines: 0, offset, start }
+        Self { name, reader: BufReader::new(file), lines: 0, offset, start: Vec::new() }
     }
-}
 
-/// The first bytes of a file; none if it cannot be read.
-fn start_of(file: &File) -> Vec<u8> {
-    let mut start = vec![0; START_BYTES];
-    let read = file.read_at(&mut start, 0).unwrap_or(0);
-    start.truncate(read);
-    start
+    /// Whether the file begins as before. If not, it was emptied in place: nothing else changes what is written.
+    fn begins_as_before(&mut self) -> io::Result<bool> {
+        let mut start = vec![0; START_BYTES];
+        let read = self.reader.get_ref().read_at(&mut start, 0)?;
+        start.truncate(read);
+        let mut both = start.iter().zip(&self.start);
+        let is_same = both.all(|(now, before)| now == before) && (read > 0 || self.start.is_empty());
+        if is_same {
+            self.start = start;
+        }
+        Ok(is_same)
+    }
 }
 
 impl AuditReader {
@@ -197,14 +201,16 @@ impl AuditReader {
 
     /// The next line of the current file.
     fn line_of_current(&mut self, incomplete: bool) -> io::Result<Option<AuditLine>> {
-        let Some(CurrentFile { name, reader, lines, offset, .. }) = &mut self.current else {
-            return Ok(None);
-        };
-        let mut bytes = Vec::new();
+        let Some(current) = &mut self.current else { return Ok(None) };
         // A whole line stays as it is. What was read of an incomplete one may have been set aside since.
-        if !reader.buffer().contains(&b'\n') {
-            reader.seek(SeekFrom::Start(*offset))?;
+        if !current.reader.buffer().contains(&b'\n') {
+            if !current.begins_as_before()? {
+                return Ok(None);
+            }
+            current.reader.seek(SeekFrom::Start(current.offset))?;
         }
+        let CurrentFile { name, reader, lines, offset, .. } = current;
+        let mut bytes = Vec::new();
         let read = reader.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut bytes)?;
         let has_end = bytes.last() == Some(&b'\n');
         if read == 0 {
@@ -232,8 +238,8 @@ impl AuditReader {
     }
 
     /// The file that stands in place of the current one, if that was moved away, removed or emptied: writers make a new
-    /// one of the same day, or begin this one again. A file was emptied if it ends before the next line and begins with
-    /// other bytes, except after an `incomplete` line, which the next writer sets aside.
+    /// one of the same day, or begin this one again. One that was emptied is not read again after an `incomplete` line,
+    /// which the next writer sets aside.
     fn replacement(&mut self, incomplete: bool) -> io::Result<Option<CurrentFile>> {
         let Some(current) = &mut self.current else { return Ok(None) };
         let path = self.directory.join(&current.name);
@@ -241,13 +247,12 @@ impl AuditReader {
         let known = identity(&current.reader.get_ref().metadata()?);
         let found = match fs::metadata(&path) {
             Ok(metadata) if identity(&metadata) == known => {
-                if incomplete || metadata.len() >= current.offset {
+                if incomplete {
                     return Ok(None);
                 }
-                let start = start_of(current.reader.get_ref());
-                if !start.is_empty() && current.start.starts_with(&start) {
-                    // A writer has removed lines that it could write in part only. It writes no others before them.
-                    current.offset = metadata.len();
+                if current.begins_as_before()? {
+                    // A writer may have removed lines of which it could write a part only.
+                    current.offset = current.offset.min(metadata.len());
                     return Ok(None);
                 }
                 open(&path)

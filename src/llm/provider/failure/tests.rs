@@ -73,6 +73,8 @@ fn v_831_a_part_of_the_key_in_a_reason_is_not_shown() {
     }
     // A key that is shorter than a part.
     assert_eq!(without_parts_of("k", "a key"), "a key");
+    // Of its last character the reason has the first byte only.
+    assert_eq!(without_parts_of("schlüssel-ü", "ein schlüssel-ö"), "ein [REDACTED_SECRET]\u{fffd}");
 }
 
 /// The text is cut after the key was replaced, so that no part of it stays at the end of a long text.

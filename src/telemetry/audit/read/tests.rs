@@ -83,10 +83,13 @@ fn v_830_a_file_that_is_emptied_in_place_is_read_from_its_beginning() {
     assert_eq!(next(), None, "nothing is written to it yet");
     fs::write(&path, "{\"n\":3}\n").unwrap();
     assert_eq!([next(), next()], [line(1, "{\"n\":3}"), None]);
+    // It has more lines than before when the reader looks again.
+    fs::write(&path, "{\"n\":4}\n{\"n\":5}\n").unwrap();
+    assert_eq!([next(), next(), next()], [line(1, "{\"n\":4}"), line(2, "{\"n\":5}"), None]);
     // Nor is it passed over if the reader looks only when the next day has begun.
     fs::write(&path, "{}\n").unwrap();
-    fs::write(directory.path().join("2026-01-02.jsonl"), "{\"n\":5}\n").unwrap();
-    assert_eq!([next(), next(), next()], [line(1, "{}"), line(1, "{\"n\":5}"), None]);
+    fs::write(directory.path().join("2026-01-02.jsonl"), "{\"n\":6}\n").unwrap();
+    assert_eq!([next(), next(), next()], [line(1, "{}"), line(1, "{\"n\":6}"), None]);
 }
 
 /// A writer whose disk is full removes the lines of which it could write a part only.
@@ -94,9 +97,12 @@ fn v_830_a_file_that_is_emptied_in_place_is_read_from_its_beginning() {
 fn a_file_whose_last_lines_are_removed_is_not_read_again() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("2026-01-01.jsonl");
-    fs::write(&path, "{\"n\":1}\n{\"n\":2}\n{\"n\":3}\n").unwrap();
     let mut reader = AuditReader::new(directory.path());
     let mut next = || reader.next_line(false).unwrap().map(|line| line.text);
+    // It is opened before anything is written to it.
+    fs::write(&path, "").unwrap();
+    assert_eq!(next(), None);
+    fs::write(&path, "{\"n\":1}\n{\"n\":2}\n{\"n\":3}\n").unwrap();
     while next().is_some() {}
     OpenOptions::new().write(true).open(&path).unwrap().set_len(16).unwrap();
     assert_eq!(next(), None);

@@ -110,6 +110,24 @@ fn v_770_lines_that_are_written_are_not_lost_with_a_checkpoint() {
     assert_eq!(found.signed_through, found.last);
 }
 
+/// A trail without a pause is signed too: little of it is without a signature when its process is killed.
+#[tokio::test]
+async fn a_busy_trail_is_signed_every_few_lines() {
+    let place = Place::new();
+    let trail = AuditTrail::start(place.options()).unwrap();
+    // It is signed after the tenth line was acknowledged, before the next one is written.
+    for number in 0..12_u64 {
+        let (acknowledge, written) = oneshot::channel();
+        let mut entry = Entry::new("test", vec![("number", number.into())]);
+        entry.acknowledge = Some(acknowledge);
+        trail.push(entry);
+        assert!(written.await.unwrap());
+    }
+    let checkpoint = fs::read_to_string(place.trail().join("checkpoint")).unwrap();
+    let signed: u64 = checkpoint.lines().nth(1).unwrap().parse().unwrap();
+    assert!(signed >= 10, "{checkpoint}");
+}
+
 #[test]
 fn a_changed_trail_does_not_verify() {
     let place = Place::new();

@@ -75,19 +75,22 @@ async fn sa_175_secrets_in_answers_are_hidden_or_the_answer_is_refused() {
     assert!(!refused.to_json_text().contains(&secret));
 }
 
-/// A request that the provider refuses takes no tokens. Of one that fails otherwise, nobody knows.
+/// A request that the provider refuses takes no tokens. Of one that fails otherwise, nobody knows. Each is one of the
+/// calls that the run may make, so that a script cannot go on without end.
 #[tokio::test]
 async fn a_request_that_is_refused_takes_no_tokens() {
     let provider = FakeProvider::start(ProviderKind::OpenAi, |asked| {
         Reply::Status(asked.prompt.parse().unwrap(), "", "no".to_owned())
     });
     let executor = executor(provider.options());
-    for (status, is_free) in [(400, true), (401, true), (403, true), (429, true), (408, false), (500, false)]
-    {
+    let refused = [400, 401, 403, 422, 429].map(|status| (status, true));
+    let failed = [408, 424, 499, 500].map(|status| (status, false));
+    for (status, is_free) in refused.into_iter().chain(failed) {
         let source = format!("await llm.ask('{status}', {{ maxTokens: 50 }}).catch(() => 0)");
         let metrics = run(&executor, Script::typescript(source)).await.sampling.unwrap().metrics;
         assert_eq!(metrics.total_tokens == 0, is_free, "{status}");
         assert_eq!(metrics.tokens_left == LlmOptions::DEFAULT_TOKENS, is_free, "{status}");
+        assert_eq!(metrics.rounds_left, LlmOptions::DEFAULT_ROUNDS - 1, "{status}");
     }
 }
 
