@@ -300,7 +300,7 @@ fn too_many_hung_workers_end_the_server() {
     let session = server.session();
     let python = |code: &str| json!({ "name": "executePython", "arguments": { "code": code } });
     session.begin(1, "tools/call", python("1")).result();
-    let last = python("import asyncio\nawait asyncio.sleep(6)\n'last output'");
+    let last = python("import asyncio\nawait asyncio.sleep(15)\n'last output'");
     let last = session.begin(1, "tools/call", last);
     // A script that is stopped while it is prepared hangs nothing.
     let start = Instant::now();

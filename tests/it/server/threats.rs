@@ -410,7 +410,7 @@ fn too_many_hung_workers_end_the_server() {
     client.call("executePython", json!({ "code": "1" }));
     let last = client.begin_call(
         "executePython",
-        json!({ "code": "import asyncio\nawait asyncio.sleep(6)\n'last output'" }),
+        json!({ "code": "import asyncio\nawait asyncio.sleep(15)\n'last output'" }),
     );
     hang(&mut client, 3);
     let refused = client.call("executeTypescript", json!({ "code": "return 1" }));
