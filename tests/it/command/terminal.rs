@@ -117,6 +117,14 @@ fn what_is_waited_for_is_said() {
     }
 }
 
+/// There the system stops it when it reads stdin; a handler of the signal would be stopped with it.
+#[test]
+fn a_server_in_the_background_of_its_terminal_ends_at_a_signal() {
+    let home = tempfile::tempdir().unwrap();
+    let (screen, status) = typed(home.path(), &json!("background"), &[CX, "serve"]);
+    assert_eq!(status, Some(143), "{screen}");
+}
+
 /// THREATS 835: as under `nohup`. What reads single keys would read such a terminal without an end.
 #[test]
 fn v_835_a_closed_terminal_ends_what_reads_keys_although_its_signal_is_ignored() {
