@@ -84,7 +84,15 @@ const LIBRARIES: &[(&str, Users)] = &[
     (
         "http",
         Several(
-            &["mcp", "net", "server", "config/formats", "config/resolve", "executor/remote_worker"],
+            &[
+                "mcp",
+                "net",
+                "server",
+                "config/formats",
+                "config/resolve",
+                "executor/remote_worker",
+                "executor/worker_upgrade",
+            ],
             "types of rmcp, reqwest and axum; names of headers in files",
         ),
     ),

@@ -31,7 +31,7 @@ use crate::tokens_file::Tenants;
 use crate::trace::TraceDirectory;
 use crate::ui::inbox::Inbox;
 use crate::{
-    audit_watch, diagnostic, http, logging, metrics, notify, output, run, setup, signals, telemetry,
+    audit_watch, diagnostic, http, logging, metrics, notify, output, run, setup, signals, telemetry, terminal,
 };
 
 /// How long closing the servers may delay the exit. Servers that are still running then end with
@@ -200,7 +200,10 @@ async fn serve(
     // A client over stdio ends the server by closing stdin.
     let drain = if address.is_some() { over_http.drain } else { Duration::ZERO };
     let end_drain = CancellationToken::new();
-    signals::end_after(&stop, drain, end_drain.clone())?;
+    // In the background of a terminal each read of stdin stops the process, so that no handler would run.
+    if address.is_some() || !terminal::is_in_background() {
+        signals::end_after(&stop, drain, end_drain.clone())?;
+    }
     let hangups = signals::listen(SignalKind::hangup())?;
     // Its tasks end when this function returns.
     let mut tasks = JoinSet::new();

@@ -8,7 +8,7 @@ use futures::FutureExt as _;
 use tokio_util::bytes::Bytes;
 use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
 
-use super::wasi::memory_limit::GuestMemory;
+use super::memory_limit::GuestMemory;
 use crate::files::{FileError, FileErrorCode, MemoryBudget, OpenFile};
 
 /// Maximum bytes of one write to a stream.

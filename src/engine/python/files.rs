@@ -16,7 +16,7 @@ use wasmtime_wasi::p2::{FsError, FsResult};
 
 use self::values::{code, fs_error};
 use super::file_stream::FileStream;
-use super::wasi::memory_limit::GuestMemory;
+use super::memory_limit::GuestMemory;
 use crate::files::{EntryKind, FileError, FileErrorCode, GuestPath, Metadata, OpenFile, OpenSlot, RunFiles};
 
 /// The files of a guest, as data of its store.

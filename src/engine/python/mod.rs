@@ -19,6 +19,7 @@ mod host;
 mod image;
 mod memories;
 mod memory;
+mod memory_limit;
 mod report;
 mod settings;
 mod survey;

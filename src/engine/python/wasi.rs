@@ -7,8 +7,6 @@
 //! which is an `OSError` in Python. The others take a handle that no guest can hold, and trap. An import
 //! that is not named here is an error when the component is linked.
 
-pub(super) mod memory_limit;
-
 use std::fmt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,8 +27,8 @@ use wasmtime_wasi::p2::{
 };
 use wasmtime_wasi::{HostMonotonicClock, HostWallClock, WasiCtx, WasiCtxView, WasiView};
 
-use self::memory_limit::MemoryLimiter;
 use super::files;
+use super::memory_limit::MemoryLimiter;
 use crate::durations::nanoseconds;
 use crate::engine::host::RunTape;
 use crate::files::RunFiles;

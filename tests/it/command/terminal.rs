@@ -4,11 +4,15 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use serde_json::{Value, json};
+
+const CX: &str = env!("CARGO_BIN_EXE_cx");
+
 /// The screen of a terminal after a shell has run `line` there, in which `cx` is the command, and a user has typed
 /// `answer` where asked; and the exit status.
 fn screen(home: &Path, answer: &str, line: &str) -> (String, Option<i32>) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/terminal.py");
-    let binaries = Path::new(env!("CARGO_BIN_EXE_cx")).parent().unwrap().display().to_string();
+    let binaries = Path::new(CX).parent().unwrap().display().to_string();
     let path = format!("{binaries}:{}", std::env::var("PATH").unwrap_or_default());
     let output = Command::new("python3")
         .arg(script)
@@ -22,6 +26,22 @@ fn screen(home: &Path, answer: &str, line: &str) -> (String, Option<i32>) {
         .output()
         .unwrap();
     (String::from_utf8_lossy(&output.stdout).replace('\r', ""), output.status.code())
+}
+
+/// The screen of a terminal at which a command was started and `tests/prompt.py` has typed, and the exit status.
+fn typed(home: &Path, inputs: &Value, command: &[&str]) -> (String, Option<i32>) {
+    let output = Command::new("python3")
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/prompt.py"))
+        .arg(inputs.to_string())
+        .args(command)
+        .current_dir(home)
+        .env_clear()
+        .env("HOME", home)
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    (String::from_utf8_lossy(&output.stdout).into_owned(), output.status.code())
 }
 
 #[test]
@@ -86,17 +106,23 @@ fn errors_fit_the_terminal() {
 #[test]
 fn what_is_waited_for_is_said() {
     let home = tempfile::tempdir().unwrap();
-    // Ctrl-D at the beginning of a line, and after the text that `terminal.py` has typed before.
-    let typed = |line: &str| screen(home.path(), "", &format!("(sleep 1; printf '\\n') & {line}")).0;
-    let end = "timeout -s INT 8";
-    for (line, said) in [
-        ("cx run -", "reading the script from the terminal; Ctrl-D ends it"),
-        ("cx run -e 1 --input @-", "reading the input from the terminal; Ctrl-D ends it"),
-        ("cx serve", "waiting for a client on stdin"),
+    for (arguments, said) in [
+        (&["run", "-"][..], "reading the script from the terminal; Ctrl-D ends it"),
+        (&["run", "-e", "1", "--input", "@-"], "reading the input from the terminal; Ctrl-D ends it"),
+        (&["serve"], "waiting for a client on stdin: "),
     ] {
-        let screen = typed(&format!("{end} {line}"));
-        assert!(screen.contains(said), "{line}: {screen}");
+        // SIGINT ends what waits.
+        let (screen, _) = typed(home.path(), &json!([[said, 2]]), &[&[CX], arguments].concat());
+        assert!(screen.contains(said), "{arguments:?}: {screen}");
     }
+}
+
+/// There the system stops it when it reads stdin; a handler of the signal would be stopped with it.
+#[test]
+fn a_server_in_the_background_of_its_terminal_ends_at_a_signal() {
+    let home = tempfile::tempdir().unwrap();
+    let (screen, status) = typed(home.path(), &json!("background"), &[CX, "serve"]);
+    assert_eq!(status, Some(143), "{screen}");
 }
 
 /// THREATS 835: as under `nohup`. What reads single keys would read such a terminal without an end.
@@ -106,24 +132,12 @@ fn v_835_a_closed_terminal_ends_what_reads_keys_although_its_signal_is_ignored()
         [("repl", "ts> "), ("setup --no-connect", "Which servers should be behind cx?"), ("top", "q quit")]
     {
         let home = tempfile::tempdir().unwrap();
-        let claude = serde_json::json!({ "mcpServers": { "notes": { "command": "/nonexistent/server" } } });
+        let claude = json!({ "mcpServers": { "notes": { "command": "/nonexistent/server" } } });
         fs::write(home.path().join(".claude.json"), claude.to_string()).unwrap();
-        let cx = env!("CARGO_BIN_EXE_cx");
-        let line = format!("trap '' HUP; stty rows 24 cols 80; exec '{cx}' {arguments}");
+        let line = format!("trap '' HUP; stty rows 24 cols 80; exec '{CX}' {arguments}");
         // An empty text closes the terminal.
-        let inputs = serde_json::json!([[awaited, ""]]).to_string();
-        let output = Command::new("python3")
-            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/prompt.py"))
-            .args([inputs.as_str(), "sh", "-c", &line])
-            .current_dir(home.path())
-            .env_clear()
-            .env("HOME", home.path())
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
-        let screen = String::from_utf8_lossy(&output.stdout);
-        assert_eq!(output.status.code(), Some(130), "{arguments}: {screen}");
+        let (screen, status) = typed(home.path(), &json!([[awaited, ""]]), &["sh", "-c", &line]);
+        assert_eq!(status, Some(130), "{arguments}: {screen}");
     }
 }
 
@@ -150,9 +164,9 @@ fn what_asks_servers_says_which() {
     let home = tempfile::tempdir().unwrap();
     let chaos = crate::support::chaos::program();
     let line = format!("sleep 1; exec '{}' stdio well", chaos.display());
-    let servers = serde_json::json!({ "notes": { "command": "sh", "args": ["-c", line] } });
+    let servers = json!({ "notes": { "command": "sh", "args": ["-c", line] } });
     fs::create_dir_all(home.path().join(".config/cx")).unwrap();
-    let config = serde_json::json!({ "mcpServers": servers }).to_string();
+    let config = json!({ "mcpServers": servers }).to_string();
     fs::write(home.path().join(".config/cx/config.json"), config).unwrap();
     fs::write(home.path().join("script.ts"), "await tools.notes.echo({})").unwrap();
     let asking = "asking `notes` for their tools";
@@ -188,11 +202,11 @@ fn setup_says_what_it_waits_for_and_what_is_saved() {
     let home = tempfile::tempdir().unwrap();
     let chaos = crate::support::chaos::program();
     let line = format!("sleep 1; exec '{}' stdio well", chaos.display());
-    let servers = serde_json::json!({
+    let servers = json!({
         "notes": { "command": "sh", "args": ["-c", line] },
         "gone": { "command": "/nonexistent/server" },
     });
-    let claude = serde_json::json!({ "mcpServers": servers }).to_string();
+    let claude = json!({ "mcpServers": servers }).to_string();
     fs::write(home.path().join(".claude.json"), claude).unwrap();
     let (shown, status) = screen(home.path(), "", "cx setup --yes --take-out");
     assert_eq!(status, Some(0), "{shown}");

@@ -1,10 +1,11 @@
 //! The state of scripts, and their records of earlier runs, through the server and the command.
 
-use std::process::Output;
+use std::process::{Command, Output};
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use crate::support::alone;
 use crate::support::serve::{Client, Start, WATCHDOG, run_cx, text};
 
 const TYPESCRIPT: &str = "executeTypescript";
@@ -202,7 +203,10 @@ fn a_person_sees_and_clears_what_is_kept() {
     let json: Value = serde_json::from_slice(&cx(&client, &["state", "list", "--json"]).stdout).unwrap();
     assert_eq!(json.as_array().unwrap().len(), 3);
     assert_eq!(json[0]["workspace"], workspace.display().to_string());
-    cx(&client, &["cache", "clear"]);
+    // Both in one directory.
+    let mut clears = Command::new(env!("CARGO_BIN_EXE_cx"));
+    let cleared = alone(&mut clears, client.directory()).args(["cache", "clear"]).output().unwrap();
+    assert!(cleared.status.success(), "{cleared:?}");
     let run = |client: &Client, arguments: &[&str]| {
         let code = ["run", "-e", "return (await state.keys()).length"];
         String::from_utf8(cx(client, &[&code, arguments].concat()).stdout).unwrap()

@@ -134,7 +134,7 @@ fn v_667_nobody_subscribes_to_what_another_client_runs() {
     assert_eq!(subscribe(&session, &uri)["result"], json!({}));
     for uri in [uri.as_str(), "cx://runs/unknown/output"] {
         let refused = subscribe(&other, uri);
-        assert!(message(&refused).contains("not kept"), "{refused}");
+        assert!(message(&refused).contains("no record of this run is kept"), "{refused}");
     }
     // A client without a session cannot name a run at all.
     let filter = json!({ "notifications": { "resourceSubscriptions": [uri] } });

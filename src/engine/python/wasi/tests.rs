@@ -1,8 +1,8 @@
 use tracing::span;
 use wasmtime::ResourceLimiter as _;
 
-use super::memory_limit::MAX_TABLE_ELEMENTS;
 use super::*;
+use crate::engine::python::memory_limit::MAX_TABLE_ELEMENTS;
 use crate::run::tape::Tape;
 
 const PAGE: usize = 64 * 1024;

@@ -22,7 +22,8 @@ async fn je_053_globals_are_the_checked_in_list() {
         "fetch",
         "gc",
     ] {
-        assert_eq!(failure(&format!("return {name}")).await.1, format!("{name} is not defined"));
+        let result = executor.run_ts(&format!("return {name}")).await.unwrap();
+        assert_eq!(result.error().unwrap().message, format!("{name} is not defined"));
     }
 }
 

@@ -21,7 +21,10 @@ fn each_session_has_runs_of_its_own() {
     assert_eq!(list(&other), 1);
     // Without a session the run is not found either.
     let stateless = server.stateless("resources/read", json!({ "uri": address })).message();
-    assert!(stateless["error"]["message"].as_str().unwrap().contains("not kept"), "{stateless}");
+    assert!(
+        stateless["error"]["message"].as_str().unwrap().contains("no record of this run is kept"),
+        "{stateless}"
+    );
     // A session's records are removed with it, and the other session's stay.
     assert_eq!(one.delete(), 202);
     assert_eq!(one.begin_run(1, "return 1").status, 404);

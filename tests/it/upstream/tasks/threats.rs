@@ -120,7 +120,9 @@ async fn v_632_two_calls_have_two_tasks() {
 #[tokio::test]
 async fn v_633_the_question_of_a_task_goes_to_no_other_run() {
     let stage = stage(WAYS[0]);
-    let other = Script::typescript("return await tools.faulty.slow({ ms: 25_000 })")
+    let limits = Limits { wall_time: Duration::from_secs(100), ..Limits::default() };
+    let other = Script::typescript("return await tools.faulty.slow({ ms: 50_000 })")
+        .limits(limits)
         .elicitor(|_request| async { panic!("the user of another run must not be asked") });
     let waiting = stage.executor.start(other);
     wait_until(|| stage.noted("executed slow") == 1).await;

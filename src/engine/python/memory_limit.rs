@@ -30,15 +30,15 @@ pub(crate) struct GuestMemory {
 }
 
 impl GuestMemory {
-    pub(in crate::engine::python) fn new(limit: usize) -> Self {
+    pub(super) fn new(limit: usize) -> Self {
         Self { limit: AtomicUsize::new(limit), used: AtomicUsize::new(0) }
     }
 
     /// Maximum bytes of a list that a host function returns where it may return less than was asked for. The guest
-    /// allocates it before it gets it, and where that fails the C library ends the run instead of a `MemoryError`. The
-    /// host does not know what is free in the guest, only by how much its memory, which never shrinks, may grow. One page
-    /// of that is for the allocator. `files` are the bytes of the run's files in memory.
-    pub(in crate::engine::python) fn largest_list(&self, files: usize) -> usize {
+    /// allocates it before it gets it, and where that fails the C library ends the run instead of a `MemoryError`.
+    /// The host does not know what is free in the guest, only by how much its memory, which never shrinks, may grow.
+    /// One page of that is for the allocator. `files` are the bytes of the run's files in memory.
+    pub(super) fn largest_list(&self, files: usize) -> usize {
         let room = self.limit.load(Ordering::Relaxed).saturating_sub(self.used()).saturating_sub(files);
         (room / PAGE * PAGE).saturating_sub(PAGE).max(MIN_LIST)
     }
