@@ -16,7 +16,10 @@ cd "$(dirname "$0")/../.."
 
 tool() {
   for name in "$1" "$1-22" "$1-21" "$1-20" "$1-19"; do
-    if command -v "$name" >/dev/null && [ "$("$name" --version | sed -n 's/.*LLVM version \([0-9]*\).*/\1/p')" -ge 19 ]; then
+    command -v "$name" >/dev/null || continue
+    # Old ones do not know the option.
+    version=$("$name" --version 2>/dev/null | sed -n 's/.*LLVM version \([0-9]*\).*/\1/p')
+    if [ "${version:-0}" -ge 19 ]; then
       echo "$name"
       return
     fi
