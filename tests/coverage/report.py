@@ -8,7 +8,7 @@ import sys
 from collections import defaultdict
 
 # Percent of lines. They are raised when the figures rise.
-LEAST = {"src": 92.5, "src/engine": 95, "src/run": 95, "src/tools/policy": 99}
+LEAST = {"src": 94.5, "src/engine": 95, "src/run": 95, "src/tools/policy": 99}
 
 # Code of tests, and of targets for fuzzing, that lies beside the code that it tests.
 TESTS = r"(^|/)(tests|fuzz|examples|benches)/|/tests\.rs$|(pool|admission|compute|clock|breaker)/models\.rs$|src/sync/model(/|\.rs$)|/tests/|/\.cargo/|/rustc/|/target/"
