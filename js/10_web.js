@@ -54,7 +54,6 @@ export function setReportError(report) {
 // deno_web's code for streams. It is large, so it is in no snapshot: the host compiles it at its first use. It gets what
 // it needs of the other files, and none of their ops.
 const STREAMS = "ext:deno_web/06_streams.js";
-const ABORT = "ext:deno_web/03_abort_signal.js";
 let loaded;
 
 // Runs a file that is not in the snapshot, by the host's number for it, and returns what it makes of `parts`.
@@ -96,7 +95,7 @@ core.ops.op_set_captured_bootstrap({
 const url = core.loadExtScript("ext:deno_web/00_url.js");
 const encoding = core.loadExtScript("ext:deno_web/08_text_encoding.js");
 const event = core.loadExtScript("ext:deno_web/02_event.js");
-const abort = core.loadExtScript(ABORT);
+const abort = core.loadExtScript("ext:deno_web/03_abort_signal.js");
 const base64 = core.loadExtScript("ext:deno_web/05_base64.js");
 const exception = core.loadExtScript("ext:deno_web/01_dom_exception.js");
 const timers = core.loadExtScript("ext:deno_web/02_timers.js");
@@ -115,7 +114,7 @@ const streamsBootstrap = {
   core: {
     __proto__: core,
     ops: { __proto__: null },
-    loadExtScript: (name) => name === ABORT ? abort : loadPart(name),
+    loadExtScript: loadPart,
   },
 };
 
