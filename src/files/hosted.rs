@@ -81,7 +81,7 @@ impl HostedFiles {
             Op::Entries { path } => return files.entries(&at(path)?).await.map(FileAnswer::Entries),
             Op::Open { path, mode } => {
                 let path = at(path)?;
-                if mode.write || mode.append || mode.create || mode.truncate {
+                if mode.is_write() {
                     self.check_place(&path)?;
                 }
                 let file = files.open(&path, mode).await?;

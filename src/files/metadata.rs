@@ -37,6 +37,13 @@ pub(crate) struct OpenMode {
     pub(crate) truncate: bool,
 }
 
+impl OpenMode {
+    /// Whether opening a file like this, or what it is opened for, can change something.
+    pub(crate) fn is_write(self) -> bool {
+        self.write || self.append || self.create || self.truncate
+    }
+}
+
 /// An entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entry {

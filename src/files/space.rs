@@ -326,7 +326,7 @@ impl RunFiles {
 
     /// Opens a file.
     pub(crate) async fn open(&self, path: &GuestPath, mode: OpenMode) -> Result<OpenFile, FileError> {
-        let is_write = mode.write || mode.append || mode.create || mode.truncate;
+        let is_write = mode.is_write();
         let resolved = self.resolve(path, if is_write { Need::Write } else { Need::Read })?;
         if is_write && mode.read {
             // Both must be granted.
