@@ -27,18 +27,35 @@ use crate::tools::{ToolError, ToolErrorCode, ToolKind};
 /// reasonably approve more than they can read.
 const MAX_SHOWN_BYTES: usize = 64 << 10;
 
-impl Refusal {
-    /// The reason as the audit trail names it.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Denied => "denied",
-            Self::NoAnswer => "no answer",
-            Self::NoApprover => "no approver",
-            Self::TooManyQuestions => "too many questions",
-            Self::TooLong => "too long",
-            Self::Changed => "changed",
+/// Both directions from one table, in which no refusal can be missing.
+macro_rules! refusals {
+    ($($refusal:ident => $name:literal,)+) => {
+        impl Refusal {
+            /// The reason as the audit trail and recordings name it.
+            pub(crate) const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$refusal => $name,)+
+                }
+            }
+
+            /// The reason with this name.
+            pub(crate) fn from_name(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$refusal),)+
+                    _ => None,
+                }
+            }
         }
-    }
+    };
+}
+
+refusals! {
+    Denied => "denied",
+    NoAnswer => "no answer",
+    NoApprover => "no approver",
+    TooManyQuestions => "too many questions",
+    TooLong => "too long",
+    Changed => "changed",
 }
 
 /// A call that needs an approval.

@@ -5,8 +5,6 @@ pub(super) mod write;
 
 use serde::{Deserialize, Serialize};
 
-use crate::run::result::Refusal;
-
 /// A line of the file. Scripts, arguments, answers and values are strings, so that they are read back unchanged to the
 /// byte.
 #[derive(Serialize, Deserialize)]
@@ -266,31 +264,5 @@ fn is_zero(value: &u64) -> bool {
     *value == 0
 }
 
-/// Both directions from one table, in which no refusal can be missing.
-macro_rules! refusals {
-    ($($refusal:ident => $status:literal,)+) => {
-        /// The status of a call that was not approved, as recordings name it.
-        const fn refusal_status(refusal: Refusal) -> &'static str {
-            match refusal {
-                $(Refusal::$refusal => $status,)+
-            }
-        }
-
-        /// The refusal with this status.
-        fn refusal(status: &str) -> Option<Refusal> {
-            match status {
-                $($status => Some(Refusal::$refusal),)+
-                _ => None,
-            }
-        }
-    };
-}
-
-refusals! {
-    Denied => "not approved: denied",
-    NoAnswer => "not approved: no answer",
-    NoApprover => "not approved: no approver",
-    TooManyQuestions => "not approved: too many questions",
-    TooLong => "not approved: too long",
-    Changed => "not approved: changed",
-}
+/// What the status of a call that was not approved begins with, in recordings. The name of its refusal follows.
+const NOT_APPROVED: &str = "not approved: ";

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    CallLine, EndLine, FindingLine, Line, LogLine, ModelCallLine, OutputLine, PlannedLine, RecordLine,
-    ReturnedLine, SamplingLine, ScriptErrorLine, StartLine, ToolErrorLine, TurnLine, refusal,
+    CallLine, EndLine, FindingLine, Line, LogLine, ModelCallLine, NOT_APPROVED, OutputLine, PlannedLine,
+    RecordLine, ReturnedLine, SamplingLine, ScriptErrorLine, StartLine, ToolErrorLine, TurnLine,
 };
 use crate::json::Json;
 use crate::run::finding::{Finding, FindingCode, Severity};
@@ -15,7 +15,7 @@ use crate::run::recording::{
     Request, Turn,
 };
 use crate::run::result::{
-    ErrorCode, LogLevel, Outcome, Output, PlannedCall, ReturnedShape, ScriptError, ToolCallRecord,
+    ErrorCode, LogLevel, Outcome, Output, PlannedCall, Refusal, ReturnedShape, ScriptError, ToolCallRecord,
     ToolCallStatus, Usage,
 };
 use crate::run::sampling::{ModelCall, ModelCallStatus, SamplingMetrics, SamplingReport};
@@ -287,9 +287,10 @@ fn record(line: RecordLine) -> Result<ToolCallRecord, String> {
         ToolCallStatus::Simulated,
     ];
     let simple = simple.into_iter().find(|status| status.as_str() == line.status);
-    let status = match (simple, refusal(&line.status)) {
+    let refusal = line.status.strip_prefix(NOT_APPROVED).and_then(Refusal::from_name);
+    let status = match (simple, refusal) {
         (Some(status), _) => status,
-        (None, Some(reason)) => ToolCallStatus::NotApproved(reason),
+        (None, Some(refusal)) => ToolCallStatus::NotApproved(refusal),
         (None, None) => ToolCallStatus::Failed(tool_code(&line.status)?),
     };
     Ok(ToolCallRecord {

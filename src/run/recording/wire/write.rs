@@ -1,9 +1,8 @@
 //! Makes the lines of a recording.
 
 use super::{
-    CallLine, EndLine, FindingLine, LimitsLine, Line, LogLine, ModelCallLine, OutputLine, PlannedLine,
-    RecordLine, ReturnedLine, SamplingLine, ScriptErrorLine, StartLine, ToolErrorLine, TurnLine,
-    refusal_status,
+    CallLine, EndLine, FindingLine, LimitsLine, Line, LogLine, ModelCallLine, NOT_APPROVED, OutputLine,
+    PlannedLine, RecordLine, ReturnedLine, SamplingLine, ScriptErrorLine, StartLine, ToolErrorLine, TurnLine,
 };
 use crate::durations::{milliseconds, nanoseconds};
 use crate::run::finding::Finding;
@@ -195,13 +194,13 @@ fn finding_line(finding: &Finding) -> FindingLine {
 
 fn record_line(record: &ToolCallRecord) -> RecordLine {
     let status = match record.status {
-        ToolCallStatus::NotApproved(refusal) => refusal_status(refusal),
-        status => status.as_str(),
+        ToolCallStatus::NotApproved(refusal) => format!("{NOT_APPROVED}{}", refusal.as_str()),
+        status => status.as_str().to_owned(),
     };
     RecordLine {
         server: record.server.clone(),
         tool: record.tool.clone(),
-        status: status.to_owned(),
+        status,
         approved: record.approved,
         duration_ns: nanoseconds(record.duration),
         argument_bytes: record.argument_bytes,
