@@ -308,6 +308,15 @@ impl Shared {
         metrics::counter!("cx_audit_events_dropped_total").increment(count);
     }
 
+    /// Records a failure, which began when the first of them in a row was recorded, and is logged only then.
+    fn note_failure(&self, failure: &mut Option<(SystemTime, String)>, error: &io::Error, problem: &str) {
+        let since = failure.take().map(|(since, _)| since);
+        if since.is_none() {
+            tracing::warn!(directory = %self.options.directory.display(), %error, "{problem}");
+        }
+        *failure = Some((since.unwrap_or_else(SystemTime::now), error.to_string()));
+    }
+
     /// Records the outcome of a batch. A failure is logged as a warning once, when it begins.
     fn report(&self, count: u64, error: Option<&io::Error>) {
         let mut status = self.status.lock();
@@ -321,12 +330,7 @@ impl Shared {
             metrics::gauge!("cx_audit_failing").set(0.0);
             return;
         };
-        if status.failure.is_none() {
-            let directory = self.options.directory.display();
-            tracing::warn!(%directory, %error, "the audit trail cannot be written");
-        }
-        let since = status.failure.take().map_or_else(SystemTime::now, |(since, _)| since);
-        status.failure = Some((since, error.to_string()));
+        self.note_failure(&mut status.failure, error, "the audit trail cannot be written");
         drop(status);
         self.count_dropped(count);
         metrics::gauge!("cx_audit_failing").set(1.0);
@@ -342,12 +346,7 @@ impl Shared {
             }
             return;
         };
-        if status.signing_failure.is_none() {
-            let directory = self.options.directory.display();
-            tracing::warn!(%directory, %error, "the audit trail cannot be signed");
-        }
-        let since = status.signing_failure.take().map_or_else(SystemTime::now, |(since, _)| since);
-        status.signing_failure = Some((since, error.to_string()));
+        self.note_failure(&mut status.signing_failure, &error, "the audit trail cannot be signed");
         drop(status);
         metrics::counter!("cx_audit_signing_failures_total").increment(1);
         metrics::gauge!("cx_audit_unsigned").set(1.0);
