@@ -212,6 +212,17 @@ async fn connected_within(url: &Url, deadlines: Deadlines) -> (Running, Arc<Http
     (running.unwrap(), state)
 }
 
+/// Waits until the server has announced a change of its tools.
+async fn wait_for_change(state: &HttpState) {
+    timeout(WATCHDOG, async {
+        while state.notifications.tool_changes() == 0 {
+            sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await
+    .unwrap();
+}
+
 async fn start_error(url: &Url) -> ToolError {
     connect(&McpServer::http("s", url.clone()), DEADLINES).await.0.err().unwrap()
 }
@@ -437,13 +448,7 @@ async fn changes_that_the_server_announces_on_its_own_stream_are_counted() {
     })
     .await;
     let (_running, state) = connected(&fake.url).await;
-    timeout(WATCHDOG, async {
-        while state.notifications.tool_changes() == 0 {
-            sleep(Duration::from_millis(10)).await;
-        }
-    })
-    .await
-    .unwrap();
+    wait_for_change(&state).await;
 }
 
 #[tokio::test]

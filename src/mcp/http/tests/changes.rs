@@ -90,13 +90,7 @@ async fn v_822_a_stream_that_cannot_be_reopened_at_once_is_reopened_later() {
     .await;
     let (_running, state) = connected(&fake.url).await;
     // A change may have been announced meanwhile.
-    timeout(WATCHDOG, async {
-        while state.notifications.tool_changes() == 0 {
-            sleep(Duration::from_millis(10)).await;
-        }
-    })
-    .await
-    .unwrap();
+    wait_for_change(&state).await;
     assert_eq!(fake.methods().iter().filter(|method| *method == "GET").count(), 3);
     assert_eq!(state.notifications.tool_changes(), 1);
 }

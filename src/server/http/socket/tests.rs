@@ -4,7 +4,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::*;
-use crate::server::http::connections::Connections;
+use crate::server::http::connections::{Connections, OpenConnection};
 use crate::server::http::shares::PeerKey;
 
 /// What the heads of a connection say, read in pieces of `size` bytes.
@@ -68,15 +68,21 @@ fn a_request_is_complete_with_its_body() {
     }
 }
 
-/// A client that reads nothing, and then everything.
-#[tokio::test]
-async fn v_579_a_socket_notices_how_fast_its_client_reads() {
+/// A client, its connection and the server's socket of it.
+async fn connect() -> (TcpStream, OpenConnection, Socket) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let (stream, _) = listener.accept().await.unwrap();
     let permit = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
     let open = Connections::new(1, false).open(PeerKey::Local, permit);
-    let mut socket = Socket::new(stream, Arc::clone(&open.connection));
+    let socket = Socket::new(stream, Arc::clone(&open.connection));
+    (client, open, socket)
+}
+
+/// A client that reads nothing, and then everything.
+#[tokio::test]
+async fn v_579_a_socket_notices_how_fast_its_client_reads() {
+    let (mut client, open, mut socket) = connect().await;
     let is_slow_in_a_day = || {
         let later = std::time::Instant::now() + Duration::from_secs(86_400);
         open.connection.activity.pace.is_slow(later)
@@ -102,12 +108,7 @@ async fn v_579_a_socket_notices_how_fast_its_client_reads() {
 /// Threat 826. Scripts have empty lines, and what is sent with them is no request.
 #[tokio::test]
 async fn v_826_the_end_of_an_upgraded_connection_is_passed_on() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-    let (stream, _) = listener.accept().await.unwrap();
-    let permit = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
-    let open = Connections::new(1, false).open(PeerKey::Local, permit);
-    let mut socket = Socket::new(stream, Arc::clone(&open.connection));
+    let (mut client, open, mut socket) = connect().await;
     let script = b"it looks like\na request\n\n";
     open.connection.activity.begin_upgrade();
     client.write_all(script).await.unwrap();

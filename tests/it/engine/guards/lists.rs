@@ -25,7 +25,7 @@ fn v_755_lists_under_symbols_of_the_web_api() {
         "Array.prototype[5] = 'x'; discoverMCPTools(huge)".to_owned(),
     ]
     .map(|script| format!("{LISTS} {script}"));
-    refused(&scripts.each_ref().map(String::as_str));
+    refused(&scripts);
 }
 
 /// As others that are too long. An infinite length counted as zero.
@@ -64,5 +64,5 @@ fn v_754_marks_are_counted_whatever_a_script_has_replaced() {
     let scripts =
         ["t.normalize('NFD')", "t.localeCompare(t + 'x')", "new Intl.Collator().compare(t, t + 'x')"]
             .map(|script| format!("{marks} {script}"));
-    refused_because("64 combining marks", &scripts.each_ref().map(String::as_str));
+    refused_because("64 combining marks", &scripts);
 }

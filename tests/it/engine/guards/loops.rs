@@ -18,7 +18,7 @@ fn v_751_methods_of_large_typed_arrays_in_a_loop() {
     let scripts = calls.map(|call| {
         format!("const bytes = new Uint8Array(4e7), part = bytes.subarray(0, 2e6); for (;;) {call}")
     });
-    out_of_time(&scripts.each_ref().map(String::as_str));
+    out_of_time(&scripts);
 }
 
 /// Each key is a text of 1 MB that V8's own function makes.
@@ -30,7 +30,7 @@ fn v_751_one_call_with_many_entries() {
              Object.fromEntries(Array({count}).fill([key, 1]))"
         )
     });
-    out_of_time(&scripts.each_ref().map(String::as_str));
+    out_of_time(&scripts);
 }
 
 /// deno_core searches each among all that were rejected.
@@ -42,7 +42,7 @@ fn v_788_one_call_that_waits_for_many_rejected_promises() {
              Promise.{name}(rejected.slice(-60_000)).catch(() => {{}})"
         )
     });
-    out_of_time(&scripts.each_ref().map(String::as_str));
+    out_of_time(&scripts);
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn v_787_one_call_that_makes_numbers_of_many_texts() {
              const objects = Array(2 ** 20).fill(Object(text)); {call}"
         )
     });
-    out_of_time(&scripts.each_ref().map(String::as_str));
+    out_of_time(&scripts);
 }
 
 /// V8 makes a number of each text that it writes to a typed array, which may be behind a proxy.
@@ -89,7 +89,7 @@ fn v_800_one_call_that_writes_many_texts_to_a_typed_array() {
              const descriptors = Array(2 ** 18).fill(one), Numbers = function () {{ return numbers }}; {call}"
         )
     });
-    out_of_time(&scripts.each_ref().map(String::as_str));
+    out_of_time(&scripts);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn v_789_one_call_with_many_arguments_that_become_numbers() {
         // Of shorter texts, a loop of JavaScript would be stopped in time without the steps.
         format!("const text = '0'.repeat(2 ** 24) + '65'; {function}(...Array(60_000).fill(text))")
     });
-    out_of_time(&scripts.each_ref().map(String::as_str));
+    out_of_time(&scripts);
 }
 
 /// V8 keeps 1 MB for each, which its own function would not stop to do.
@@ -305,7 +305,7 @@ fn v_786_dates_of_long_texts_in_a_loop() {
     ];
     let scripts = calls
         .map(|call| format!("const s = '('.repeat(2 ** 24), many = Array(1e6).fill(s); for (;;) {call}"));
-    out_of_time(&scripts.each_ref().map(String::as_str));
+    out_of_time(&scripts);
 }
 
 /// What V8 makes of the same, except of the last text.

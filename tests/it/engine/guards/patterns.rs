@@ -38,7 +38,7 @@ fn v_758_an_expression_that_gets_other_flags() {
         format!("{inherited} {species} 'a'.matchAll(r)"),
     ]
     .map(|script| format!("{expression} {script}"));
-    refused(&scripts.each_ref().map(String::as_str));
+    refused(&scripts);
     let clone = format!(
         "{expression} Object.defineProperties(r, {{ unicode: {{ value: true }}, ignoreCase: {{ value: true }} }});
          return structuredClone(r).flags"
