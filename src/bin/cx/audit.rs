@@ -16,7 +16,7 @@ use crate::diagnostic::{self, invalid};
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
 use crate::text::shown_path;
-use crate::{document, output, setup, source};
+use crate::{document, output, run_id, setup, source};
 
 /// How often the files are checked for new lines.
 const LOOK: Duration = Duration::from_millis(200);
@@ -80,6 +80,18 @@ fn missing(directory: &Path) -> String {
 /// Why a trail cannot be shown; the system's error follows.
 pub(crate) fn unreadable(directory: &Path) -> String {
     format!("failed to read the audit trail in {}", shown_path(directory))
+}
+
+/// Calls `each` with every line of a trail.
+pub(crate) fn each_line(
+    directory: &Path,
+    mut each: impl FnMut(&AuditLine) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let mut reader = AuditReader::new(directory);
+    while let Some(line) = reader.next_line(false).with_context(|| unreadable(directory))? {
+        each(&line)?;
+    }
+    Ok(())
 }
 
 fn check(
@@ -173,8 +185,10 @@ impl Selection {
         Self { run, since: since.map(rfc3339) }
     }
 
-    fn from_filter(filter: &LineFilter) -> Self {
-        Self::new(filter.run.clone(), filter.since)
+    /// The lines that are asked for on the command line, where the beginning of a run's id is enough.
+    fn from_filter(directory: &Path, filter: &LineFilter) -> anyhow::Result<Self> {
+        let run = filter.run.as_deref().map(|given| run_id::resolve(directory, Some(given))).transpose()?;
+        Ok(Self::new(run, filter.since))
     }
 
     pub(crate) fn has(&self, line: &AuditLine) -> bool {
@@ -186,7 +200,7 @@ impl Selection {
 }
 
 fn show(directory: &Path, filter: &LineFilter, follow: bool, is_json: bool) -> anyhow::Result<ExitStatus> {
-    let selection = Selection::from_filter(filter);
+    let selection = Selection::from_filter(directory, filter)?;
     let mut reader = AuditReader::new(directory);
     let (mut has_lines, mut is_shown, mut is_first) = (false, false, true);
     loop {
@@ -253,7 +267,7 @@ fn quoted(text: &str) -> String {
 }
 
 fn export(directory: &Path, format: AuditFormat, filter: &LineFilter) -> anyhow::Result<ExitStatus> {
-    let selection = Selection::from_filter(filter);
+    let selection = Selection::from_filter(directory, filter)?;
     let mut reader = AuditReader::new(directory);
     let (mut records, mut bytes) = (Vec::new(), 0);
     let (mut has_lines, mut is_exported) = (false, false);

@@ -35,6 +35,7 @@ mod repl;
 mod replay;
 mod rules;
 mod run;
+mod run_id;
 mod running;
 mod runs;
 mod savings;

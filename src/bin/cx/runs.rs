@@ -1,29 +1,26 @@
 //! `cx runs`: runs, from the audit trail.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::fmt::Write as _;
 use std::path::{self, Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use cx::audit::{AuditLine, AuditReader};
+use cx::audit::AuditLine;
 use cx::text::one_line;
 use serde_json::{Map, Value};
 
-use crate::args::{LISTED_RUNS, MAX_LISTED_RUNS, RunsArguments, RunsCommand};
-use crate::audit::{Selection, render, unreadable};
+use crate::args::{LISTED_RUNS, RunsArguments, RunsCommand};
+use crate::audit::{Selection, each_line, render};
 use crate::exit::ExitStatus;
 use crate::output::{print_json, print_text};
 use crate::text::{counted, shown_path};
 use crate::trail_runs::{MAX_ID, TrailRuns, client_of};
-use crate::{browser, diagnostic, running, setup, trace};
+use crate::{browser, diagnostic, run_id, running, setup, trace};
 
 /// Maximum characters to which a column of the list is filled up.
 const MAX_COLUMN: usize = 40;
-
-/// Letters of the id of a run.
-const ID_LETTERS: usize = 16;
 
 /// Maximum bytes of the lines of the listed runs, and of one run as JSON. The trail may be another's, with lines of a
 /// megabyte; those of cx have some hundred bytes.
@@ -41,51 +38,15 @@ pub(crate) fn run(arguments: &RunsArguments) -> anyhow::Result<ExitStatus> {
         None => list(&directory, LISTED_RUNS, None, false),
         Some(RunsCommand::List { limit, since, json }) => list(&directory, *limit, *since, *json),
         Some(RunsCommand::Show { id, json }) => {
-            show(&directory, &resolve_id(&directory, id.as_deref())?, *json)
+            show(&directory, &run_id::resolve(&directory, id.as_deref())?, *json)
         }
-        Some(RunsCommand::Open { id, traces, no_browser }) => {
-            open_page(&directory, &resolve_id(&directory, id.as_deref())?, traces.as_deref(), !no_browser)
-        }
+        Some(RunsCommand::Open { id, traces, no_browser }) => open_page(
+            &directory,
+            &run_id::resolve(&directory, id.as_deref())?,
+            traces.as_deref(),
+            !no_browser,
+        ),
     }
-}
-
-/// The id of the run that is meant: the given one, the one that begins so, or the latest. What begins no id in the
-/// trail is returned as it is, because a server may have kept a trace of that run.
-///
-/// # Errors
-///
-/// A trail that cannot be read, or has no runs, or several that begin so.
-fn resolve_id(directory: &Path, given: Option<&str>) -> anyhow::Result<String> {
-    if let Some(id) = given.filter(|id| id.len() >= ID_LETTERS) {
-        return Ok(id.to_owned());
-    }
-    // A line can be in the trail twice.
-    let mut found: BTreeSet<String> = BTreeSet::new();
-    each_line(directory, |line| {
-        let id = line.text_of("run").filter(|id| id.len() <= MAX_ID);
-        let Some(id) = id.filter(|_| line.text_of("event") == Some("run.started")) else { return Ok(()) };
-        match given {
-            None => found = BTreeSet::from([id.to_owned()]),
-            Some(beginning) if id.starts_with(beginning) && found.len() < MAX_LISTED_RUNS => {
-                found.insert(id.to_owned());
-            }
-            Some(_) => {}
-        }
-        Ok(())
-    })?;
-    match (given, found.len()) {
-        (_, 1) => Ok(found.pop_first().unwrap_or_default()),
-        (Some(id), 0) => Ok(id.to_owned()),
-        (None, _) => bail!("{}", no_runs(directory)),
-        (Some(beginning), several) => {
-            bail!("{several} runs begin with `{}`; write more of the id", one_line(beginning))
-        }
-    }
-}
-
-fn no_runs(directory: &Path) -> String {
-    let shown = shown_path(directory);
-    format!("no runs in the audit trail in {shown}; `\"audit\": {{}}` in the configuration switches it on")
 }
 
 /// The lines about the start and the end of a run. They are text: as trees they could take ninety times as much.
@@ -190,7 +151,7 @@ fn list(
             let shown = shown_path(directory);
             format!("no runs within `--since` in the audit trail in {shown}")
         } else {
-            no_runs(directory)
+            run_id::no_runs(directory)
         })?;
     } else {
         print_text(&table(&latest.runs().map(TableRow::new).collect::<Vec<_>>()))?;
@@ -364,14 +325,6 @@ fn kept_page(id: &str, named: Option<&Path>, state: &Path) -> anyhow::Result<Opt
     Ok(None)
 }
 
-fn each_line(directory: &Path, mut each: impl FnMut(&AuditLine) -> anyhow::Result<()>) -> anyhow::Result<()> {
-    let mut reader = AuditReader::new(directory);
-    while let Some(line) = reader.next_line(false).with_context(|| unreadable(directory))? {
-        each(&line)?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -410,11 +363,6 @@ mod tests {
             line("run.started", "ab1"),
         ];
         std::fs::write(directory.path().join("2026-01-01.jsonl"), text.concat()).unwrap();
-        assert_eq!(resolve_id(directory.path(), Some("a")).unwrap(), "ab1");
-        assert_eq!(resolve_id(directory.path(), None).unwrap(), "ab1");
-        assert_eq!(resolve_id(directory.path(), Some("c")).unwrap(), "c");
-        let error = resolve_id(directory.path(), Some("")).unwrap_err().to_string();
-        assert_eq!(error, "2 runs begin with ``; write more of the id");
         let mut latest = LatestRuns::default();
         each_line(directory.path(), |line| {
             latest.add(line.text_of("run").unwrap_or_default(), line, &Selection::new(None, None), 20);

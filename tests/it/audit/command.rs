@@ -118,6 +118,7 @@ fn a_trail_is_shown_verified_signed_and_exported() {
     );
     assert_eq!(user.prints(&["runs"]), list);
     assert_eq!(user.prints(&["audit", "show", "--run", id]), user.prints(&["runs", "show", id]));
+    assert_eq!(user.prints(&["audit", "show", "--run", &id[..6]]), user.prints(&["runs", "show", id]));
     // The latest one, and one by the beginning of its id.
     assert_eq!(user.prints(&["runs", "show"]), user.prints(&["runs", "show", id]));
     assert_eq!(user.prints(&["runs", "show", &id[..6]]), user.prints(&["runs", "show", id]));
@@ -155,7 +156,11 @@ fn a_trail_is_shown_verified_signed_and_exported() {
     // A beginning of several ids.
     user.prints(&["run", "-e", "return 2"]);
     let output = user.cx(&["runs", "show", ""]);
-    assert!(text(&output).contains("2 runs begin with ``; write more of the id"), "{}", text(&output));
+    let said = text(&output);
+    assert!(said.contains("2 runs begin with ``; write more of the id: ") && said.contains(id), "{said}");
+    let output = user.cx(&["audit", "show", "--run", ""]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    assert!(text(&output).contains("2 runs begin with ``"), "{}", text(&output));
     assert!(user.prints(&["runs", "show"]).contains("sourceBytes=8"), "the latest");
     // An edit.
     let before = fs::read_to_string(user.file()).unwrap();

@@ -80,7 +80,7 @@ pub(crate) enum AuditCommand {
 /// Which lines of a trail are meant.
 #[derive(Args, Debug)]
 pub(crate) struct LineFilter {
-    /// Only the lines of this run
+    /// Only the lines of this run: its id, or its beginning
     #[arg(long, value_name = "ID")]
     pub(crate) run: Option<String>,
 
