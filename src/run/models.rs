@@ -1,6 +1,7 @@
 //! The language models of one run: which it may ask, its budget, the calls in flight, and their record.
 
 mod measured;
+mod permitted;
 pub(super) mod streams;
 mod words;
 
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
 use self::measured::MeasuredRequest;
+use self::permitted::Permitted;
 use crate::llm::budget::{Budget, Reservation, Wanted};
 use crate::llm::setup::{LlmSetup, ProviderState};
 use crate::llm::{
@@ -201,36 +203,8 @@ impl RunModels {
 
     /// Applies the run's own options, and the lists of permitted models and system prompts, to a request.
     pub(super) fn permit(&self, request: &mut ModelRequest) -> Result<(), ToolError> {
-        let options = &self.shared.setup.options;
-        let permits = |list: &Option<Vec<String>>, value: &str| {
-            list.as_ref().is_none_or(|list| list.iter().any(|permitted| permitted == value))
-        };
-        if request.model.is_none() {
-            let own = self.requested.allowed_models.iter().flatten();
-            request.model = own.clone().find(|model| permits(&options.allowed_models, model)).cloned();
-        }
-        if let Some(model) = &request.model {
-            let is_default = options.provider.as_ref().is_some_and(|provider| provider.model == *model);
-            let is_permitted = is_default || permits(&options.allowed_models, model);
-            if !is_permitted || !permits(&self.requested.allowed_models, model) {
-                return Err(denied(format!(
-                    "the model is not on the list of those that may be asked: {model}"
-                )));
-            }
-        } else if self.requested.allowed_models.is_some() {
-            return Err(denied("none of the `allowedSamplingModels` may be asked here".to_owned()));
-        }
-        if request.system_prompt.is_none() {
-            request.system_prompt.clone_from(&self.requested.system_prompt);
-        }
-        match &request.system_prompt {
-            Some(prompt) if !permits(&options.allowed_system_prompts, prompt) => {
-                let problem = "the system prompt is not on the list of those that may be sent; leave it out, or put \
-                               what it says into the prompt";
-                Err(denied(problem.to_owned()))
-            }
-            _ => Ok(()),
-        }
+        let permitted = Permitted { options: &self.shared.setup.options, requested: &self.requested };
+        permitted.apply(request)
     }
 }
 
