@@ -18,12 +18,15 @@ async fn sa_175_models_and_system_prompts_are_those_on_the_lists() {
     let none = SamplingOptions::default;
     let only_large =
         || SamplingOptions { allowed_models: Some(vec!["huge".into(), "large".into()]), ..none() };
+    let only = |model: &str| SamplingOptions { allowed_models: Some(vec![model.to_owned()]), ..none() };
     for (source, wishes, expected) in [
         ("await llm.ask('x')", none(), None),
         ("await llm.ask('x', { model: 'small' })", none(), None),
         ("await llm.ask('x', { model: 'huge' })", none(), Some("MODEL_DENIED")),
         ("await llm.ask('x', { model: 'small' })", only_large(), Some("MODEL_DENIED")),
         ("await llm.ask('x')", only_large(), None),
+        ("await llm.ask('x')", only("fake-model"), None),
+        ("await llm.ask('x')", only("huge"), Some("MODEL_DENIED")),
         ("await llm.ask('x', { systemPrompt: 'be brief' })", none(), None),
         ("await llm.ask('x', { systemPrompt: 'Be brief' })", none(), Some("MODEL_DENIED")),
         (
@@ -43,6 +46,41 @@ async fn sa_175_models_and_system_prompts_are_those_on_the_lists() {
     let models: BTreeSet<String> =
         provider.asked().iter().map(|asked| asked.body["model"].as_str().unwrap().to_owned()).collect();
     assert_eq!(models, ["fake-model", "large", "small"].map(str::to_owned).into());
+}
+
+/// The refusal names the models that may be asked, so that the next script names one of them.
+#[tokio::test]
+async fn a_refused_model_is_answered_with_those_that_may_be_asked() {
+    let provider = echo(ProviderKind::OpenAi);
+    let refused = async |allowed: Option<Vec<String>>, of_run: Option<Vec<String>>, source: &str| {
+        let executor = executor(LlmOptions { allowed_models: allowed, ..provider.options() });
+        let wishes = SamplingOptions { allowed_models: of_run, ..SamplingOptions::default() };
+        let result = run(&executor, Script::typescript(source).sampling(wishes)).await;
+        result.error().unwrap().message.clone()
+    };
+    let of = |names: &[&str]| Some(names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
+    let huge = "await llm.ask('x', { model: 'huge' })";
+    for (allowed, of_run, source, expected) in [
+        (of(&["small", "large"]), None, huge, "asked: fake-model, large, small"),
+        (of(&["small", "large"]), of(&["large", "huge"]), huge, "asked: large"),
+        (None, of(&["small"]), huge, "the model `huge` is not on the list of those that may be asked: small"),
+        (of(&["small"]), of(&["large"]), huge, "asked: it is empty"),
+        (
+            of(&["small"]),
+            of(&["huge"]),
+            "await llm.ask('x')",
+            "none of the `allowedSamplingModels` is on the list of those that may be asked: fake-model, small",
+        ),
+    ] {
+        let message = refused(allowed, of_run, source).await;
+        assert!(message.ends_with(expected), "{message}");
+    }
+    let twenty: Vec<String> = (10..30).map(|number| format!("model-{number}")).collect();
+    let message = refused(Some(twenty), None, huge).await;
+    assert!(
+        message.contains(": fake-model, model-10, ") && message.ends_with("model-18 and 11 more"),
+        "{message}"
+    );
 }
 
 #[tokio::test]
