@@ -216,23 +216,6 @@ fn short_number(number: f64) -> String {
     if is_short { number.to_string() } else { format!("{number:e}") }
 }
 
-/// Prints the calls that a dry run did not make.
-pub(crate) fn print_planned_calls(result: &ExecuteResult) {
-    let Some(planned) = &result.planned_calls else { return };
-    let all = result.usage.planned_calls_dropped.saturating_add(planned.len() as u64);
-    let calls = if all == 1 { "1 call was".to_owned() } else { format!("{all} calls were") };
-    let colon = if planned.is_empty() { "" } else { ":" };
-    let mut text = format!("dry run: {calls} not made{colon}");
-    for call in planned {
-        let call = format!("{}.{} {}", call.server, call.tool, call.arguments).replace(['\n', '\t'], " ");
-        text.push_str(&format!("\n  {call}"));
-    }
-    if result.usage.planned_calls_dropped > 0 {
-        text.push_str(&format!("\n  and {} more", result.usage.planned_calls_dropped));
-    }
-    print_note(&text);
-}
-
 /// Warns that a result contains only the beginning of the script's output.
 pub(crate) fn print_output_bound(result: &ExecuteResult) {
     let dropped = result.usage.output_bytes_dropped;

@@ -16,6 +16,7 @@ mod delivery;
 mod diagnostic;
 mod doctor;
 mod document;
+mod dry_run;
 mod exit;
 mod http;
 mod known;

@@ -11,7 +11,7 @@ use crate::delivery::{deliver, max_wait};
 use crate::diagnostic::{self, invalid};
 use crate::exit::ExitStatus;
 use crate::text::shown_path;
-use crate::{document, logging, output, signals, source, writer};
+use crate::{document, dry_run, logging, output, signals, source, writer};
 
 /// Runs the script of a recording again, and reports the first difference.
 ///
@@ -160,6 +160,6 @@ fn print_outcome(result: &ExecuteResult, recording: &Recording) -> anyhow::Resul
         }
         (None, None) => {}
     }
-    diagnostic::print_planned_calls(result);
+    dry_run::print_planned_calls(result);
     Ok(())
 }

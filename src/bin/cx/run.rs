@@ -26,8 +26,8 @@ use crate::source::Source;
 use crate::text::shown_path;
 use crate::trace::TraceFormat;
 use crate::{
-    audit_watch, diagnostic, document, logging, output, replay, setup, signals, source, telemetry, trace,
-    writer,
+    audit_watch, diagnostic, document, dry_run, logging, output, replay, setup, signals, source, telemetry,
+    trace, writer,
 };
 
 /// How long closing the servers may delay the exit. Servers end within four seconds; only a token renewal at an
@@ -358,7 +358,7 @@ fn print_result(result: &ExecuteResult, name: &str, arguments: &RunArguments) ->
             (None, Some(error)) => diagnostic::print_script_error(error, &result.returned, name),
             (None, None) => {}
         }
-        diagnostic::print_planned_calls(result);
+        dry_run::print_planned_calls(result);
     }
     if arguments.stats {
         diagnostic::print_stats(result, !arguments.json);

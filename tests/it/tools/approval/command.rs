@@ -197,6 +197,15 @@ fn the_command_makes_a_dry_run() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(said, "dry run: 1 call was not made:\n  chaos.echo {\"a\":\"b\"}\n");
     assert!(place.was_called("count") && !place.was_called("echo"));
+    // Without a call to leave out it says what there was.
+    for (source, expected) in [
+        ("return 1", "the script called no tool"),
+        ("await tools.chaos.count({})", "1 was made, because it only reads"),
+    ] {
+        let output = place.cx(&["--dry-run", "-e", source]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(said, format!("dry run: no call was left out: {expected}\n"));
+    }
     let output = place.cx(&["--dry-run", "--json", "-e", source]);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["plannedCalls"], json!([{ "tool": "mcp__chaos__echo", "arguments": { "a": "b" } }]));
