@@ -246,6 +246,13 @@ impl CpuMeter {
         Self { clock, before: read_clock(clock) }
     }
 
+    /// Starts to measure the CPU time of this process.
+    #[cfg(all(feature = "process", target_os = "linux"))]
+    pub(crate) fn of_this_process() -> Self {
+        let clock = libc::CLOCK_PROCESS_CPUTIME_ID;
+        Self { clock, before: read_clock(clock) }
+    }
+
     /// CPU time since the start; zero once the thread has ended.
     pub(crate) fn elapsed(self) -> Duration {
         read_clock(self.clock).saturating_sub(self.before)

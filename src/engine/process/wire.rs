@@ -280,10 +280,11 @@ pub(crate) struct WireError {
 }
 
 /// The codes that a worker may report. Only the executor can assign the others.
-const WORKER_CODES: [ErrorCode; 8] = [
+const WORKER_CODES: [ErrorCode; 9] = [
     ErrorCode::SyntaxError,
     ErrorCode::TranspileError,
     ErrorCode::RuntimeError,
+    ErrorCode::CpuLimit,
     ErrorCode::FuelLimit,
     ErrorCode::MemoryLimit,
     ErrorCode::MaxToolCallsExceeded,

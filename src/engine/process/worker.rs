@@ -35,14 +35,15 @@ use crate::engine::failure;
 use crate::engine::host::RunHost;
 use crate::engine::instance::{Engine, Instance, Unprepared};
 use crate::engine::stop::{Stop, StopReason};
+use crate::engine::watchdog::CpuMeter;
 use crate::machine;
 use crate::run::limits::Limits;
 use crate::run::result::{ErrorCode, Outcome, ScriptError};
 
-/// How often a run's memory is checked and its output is flushed.
+/// How often a run's memory and CPU time are checked and its output is flushed.
 const TICK: Duration = Duration::from_millis(5);
 
-/// Maximum time that a run may take to end after it was stopped for its memory. After it the
+/// Maximum time that a run may take to end after it was stopped for its memory or its CPU time. After it the
 /// watchdog reports the end, and the process with the run ends.
 const GRACE: Duration = Duration::from_millis(300);
 
@@ -61,6 +62,8 @@ struct Watched {
     stop: Arc<Stop>,
     run: RunNumber,
     host: Arc<dyn RunHost>,
+    /// CPU time of this process since the run began.
+    cpu: CpuMeter,
 }
 
 impl Watch {
@@ -264,11 +267,12 @@ fn register(runtime: &Runtime, connection: &Arc<Connection>) -> AsyncFd<Arc<Conn
 fn keep_watch<E: Engine>(engine: &E, connection: &Connection, watch: &Watch) -> ! {
     let mut stopping: Option<(Instant, RunNumber)> = None;
     loop {
-        let (stop, run) = {
+        let (stop, run, cpu, cpu_time) = {
             let mut current = watch.run.lock();
             loop {
                 if let Some(watched) = &*current {
-                    break (Arc::clone(&watched.stop), watched.run);
+                    let cpu_time = watched.host.limits().cpu_time;
+                    break (Arc::clone(&watched.stop), watched.run, watched.cpu, cpu_time);
                 }
                 watch.begun.wait(&mut current);
             }
@@ -277,6 +281,11 @@ fn keep_watch<E: Engine>(engine: &E, connection: &Connection, watch: &Watch) -> 
         engine.tick();
         // A limit that is lowered during the run is enforced by the executor.
         stop.measure(usize::MAX);
+        // An executor on another machine cannot measure this process. One on this machine does so too, and has the last
+        // word, because a script that has taken over the process has switched this check off.
+        if cpu.elapsed() > cpu_time {
+            stop.request(StopReason::Cpu);
+        }
         connection.try_flush();
         let Some(reason) = stop.reason() else { continue };
         // Formatting an error runs code of the script again after a first termination.
@@ -357,7 +366,8 @@ impl<E: Engine> Worker<E> {
                 Err(problem) => fail(connection, problem),
             };
             instance.set_memory_limit(host.limits().memory_bytes);
-            let watched = Watched { stop: Arc::clone(instance.stop()), run, host: Arc::clone(&host) };
+            let (stop, cpu) = (Arc::clone(instance.stop()), CpuMeter::of_this_process());
+            let watched = Watched { stop, run, host: Arc::clone(&host), cpu };
             *self.watch.run.lock() = Some(watched);
             let outcome = runtime.block_on(drive(
                 &readiness,

@@ -115,13 +115,15 @@ fn calls_are_decided_here() {
 fn a_run_ends_at_the_limits_of_both() {
     let (server, here) = (lender(&["--timeout", "20s", "--cpu-time", "5s"]), Here::new("well"));
     for (arguments, code) in [
-        (["--timeout", "500ms", "-e", "for (;;);"], "TIMEOUT"),
+        (&["--timeout", "500ms", "-e", "for (;;);"][..], "TIMEOUT"),
+        (&["--cpu-time", "200ms", "-e", "for (;;);"], "CPU_LIMIT"),
+        (&["--cpu-time", "200ms", "--lang", "py", "-e", "while True: pass"], "CPU_LIMIT"),
         (
-            ["--memory", "32MiB", "-e", "const a = []; for (;;) a.push(new Array(1e5).fill(1.5))"],
+            &["--memory", "32MiB", "-e", "const a = []; for (;;) a.push(new Array(1e5).fill(1.5))"],
             "MEMORY_LIMIT",
         ),
     ] {
-        let ended = here.run(&server, &arguments);
+        let ended = here.run(&server, arguments);
         assert_eq!(ended["error"]["code"], code, "{arguments:?}: {ended}");
     }
     // The other machine's operator limits the worker: it is ended, and the run reports it.

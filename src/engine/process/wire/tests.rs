@@ -83,7 +83,6 @@ fn v_475_every_part_of_a_workers_error_is_bounded() {
 fn v_475_codes_are_those_that_a_worker_may_report() {
     let of_the_executor = [
         ErrorCode::Timeout,
-        ErrorCode::CpuLimit,
         ErrorCode::CheckFailed,
         ErrorCode::QueueFull,
         ErrorCode::EngineUnavailable,
