@@ -5,8 +5,10 @@
 #![expect(clippy::print_stdout, reason = "a program that reports")]
 #![expect(clippy::disallowed_methods, reason = "starts the server and the workers")]
 
+use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -190,7 +192,8 @@ fn main() {
     let directory = tempfile::tempdir().expect("a directory");
     let server = NatsServer::start(directory.path());
     let key: PathBuf = directory.path().join("key");
-    std::fs::write(&key, "a key that all machines of the bench share").expect("a key");
+    let mut file = File::options().create_new(true).write(true).mode(0o600).open(&key).expect("a key");
+    file.write_all(b"a key that all machines of the bench share").expect("a key");
     let queue = || Isolation::Nats(NatsWorkers::new(&server.url, &key));
 
     println!("where                        warm run: p50        p99   a tool call");

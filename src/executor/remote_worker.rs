@@ -222,8 +222,8 @@ async fn connect(
 /// If the file cannot be read, is longer than [`MAX_TOKEN_FILE`], or has no token.
 fn authorization(path: &Path) -> Result<HeaderValue, String> {
     let mut token = String::new();
-    let read =
-        NamedFile::open(path).and_then(|file| file.take(MAX_TOKEN_FILE + 1).read_to_string(&mut token));
+    let read = NamedFile::open_secret(path)
+        .and_then(|file| file.take(MAX_TOKEN_FILE + 1).read_to_string(&mut token));
     read.map_err(|error| format!("the token file `{}` cannot be read: {error}", path.display()))?;
     // A part of a token would be refused without the reason.
     if token.len() as u64 > MAX_TOKEN_FILE {

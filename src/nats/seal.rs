@@ -112,7 +112,8 @@ fn is_secret(secret: &[u8]) -> bool {
 fn read_secret<K>(path: &Path, key: impl FnOnce(&str) -> Option<K>) -> Result<K, String> {
     let shown = path.display();
     let mut text = String::new();
-    let read = NamedFile::open(path).and_then(|file| file.take(MAX_SECRET + 1).read_to_string(&mut text));
+    let read =
+        NamedFile::open_secret(path).and_then(|file| file.take(MAX_SECRET + 1).read_to_string(&mut text));
     read.map_err(|error| format!("the key file `{shown}` cannot be read: {error}"))?;
     // A part of a longer text is not its secret.
     let found = (text.len() as u64 <= MAX_SECRET).then(|| key(&text)).flatten();

@@ -329,7 +329,8 @@ fn pause(attempts: usize) -> Duration {
 
 fn read_credentials(path: &Path) -> Result<String, String> {
     let mut text = String::new();
-    let read = NamedFile::open(path).and_then(|file| file.take(MAX_CREDENTIALS).read_to_string(&mut text));
+    let read =
+        NamedFile::open_secret(path).and_then(|file| file.take(MAX_CREDENTIALS).read_to_string(&mut text));
     read.map_err(|error| format!("the credentials file `{}` cannot be read: {error}", path.display()))?;
     Ok(text)
 }

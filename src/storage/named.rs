@@ -1,9 +1,10 @@
-//! Opens a file with a secret that a person has named: a token, a key, credentials.
+//! Opens a file with a secret that a person has named: a token, a key, credentials. Other users must not be able to read
+//! or change it.
 //!
 //! A pipe is what some of them mean, as in `--token-file <(pass show token)`. It is read too, but not waited for
 //! without an end: a service with a pipe that nobody writes to would hang at its start and say nothing.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
@@ -12,6 +13,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
+
+use super::ownership::Ownership;
 
 /// How long a pipe may take for all that it has. The program behind it may ask its user for a passphrase.
 const MAX_WAIT: Duration = Duration::from_secs(60);
@@ -39,13 +42,34 @@ impl NamedFile {
         Ok(Self { file, deadline: Instant::now() + wait })
     }
 
-    /// What the system says of the open file.
+    /// Opens a file with a secret, as [`open`](Self::open) does.
     ///
     /// # Errors
     ///
-    /// Those of the system.
-    pub fn metadata(&self) -> io::Result<Metadata> {
-        self.file.metadata()
+    /// Those of the system, and those of [`check_private`](Self::check_private).
+    pub fn open_secret(path: &Path) -> io::Result<Self> {
+        let file = Self::open(path)?;
+        file.check_private()?;
+        Ok(file)
+    }
+
+    /// Checks that other users can neither read nor change the file. A pipe belongs to the process that opened it, so
+    /// its mode is not checked. Nor is the owner: the user has named the file, which a system administrator may have
+    /// put there.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system; [`ErrorKind::PermissionDenied`] if they can.
+    pub fn check_private(&self) -> io::Result<()> {
+        let metadata = self.file.metadata()?;
+        let ownership = Ownership::from_metadata(&metadata);
+        // Kubernetes mounts secrets in the second form for a user other than root.
+        let is_private = !ownership.others_have_access() || ownership.is_of_root_for_its_group();
+        if metadata.is_file() && !is_private {
+            let problem = "others may read or change it: `chmod 600` it";
+            return Err(io::Error::new(ErrorKind::PermissionDenied, problem));
+        }
+        Ok(())
     }
 
     /// Waits until there is something to read, or the end. What cannot be waited for, such as a regular file, is ready.

@@ -2,8 +2,8 @@
 //! on who can have written it.
 //!
 //! All checks of owners and modes use this type. Their rules differ, and each gives its reason: `private.rs` for cx's
-//! own files, `scripts.rs` for folders of scripts, `src/config/file.rs` for configuration files, and in the command the
-//! files of running servers and the token file.
+//! own files, `named.rs` for files with secrets that a person has named, `scripts.rs` for folders of scripts,
+//! `src/config/file.rs` for configuration files, and in the command the files of running servers.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;

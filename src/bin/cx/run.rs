@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use cx::command::NamedFile;
 use cx::{
     CancellationToken, Config, ExecuteResult, Executor, ExecutorBuilder, Isolation, Json, Language, Limits,
     OpenTelemetry, Recording, RemoteWorkers, RunTrace, SavedScript, Script,
@@ -179,10 +180,16 @@ fn elsewhere(
         (Some(url), _) => {
             let mut workers = RemoteWorkers::new(url);
             if let Some(file) = &arguments.remote_token_file {
-                // Each connection reads it, because it may be replaced. One that is missing is a mistake.
+                // Each connection reads it, because it may be replaced. One that no connection can use is a mistake.
                 let failed =
                     |error: io::Error| anyhow::anyhow!("--remote-token-file {}: {error}", shown_path(file));
-                fs::metadata(file).map_err(|error| invalid(failed(error)))?;
+                let is_file = fs::metadata(file).map(|metadata| metadata.is_file());
+                let checked = is_file.and_then(|is_file| match is_file {
+                    true => NamedFile::open_secret(file).map(drop),
+                    // The writer of a pipe expects one reader.
+                    false => Ok(()),
+                });
+                checked.map_err(|error| invalid(failed(error)))?;
                 workers.token_file = Some(file.clone());
             }
             (builder.isolation(Isolation::Remote(workers)), Some("--remote"))

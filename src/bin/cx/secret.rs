@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::bail;
-use cx::command::{NamedFile, Ownership};
+use cx::command::NamedFile;
 
 /// A secret in the environment.
 ///
@@ -43,14 +43,8 @@ fn is_credential(path: &Path) -> bool {
 /// If it cannot be read, others may read it too, it is longer than `max` bytes, or nobody writes to a pipe.
 pub(crate) fn read_secret(path: &Path, max: usize) -> anyhow::Result<String> {
     let file = NamedFile::open(path)?;
-    let metadata = file.metadata()?;
-    let ownership = Ownership::from_metadata(&metadata);
-    // Kubernetes mounts secrets in this form for a user other than root.
-    let is_private = !ownership.others_have_access() || ownership.is_of_root_for_its_group();
-    // A pipe belongs to the process that opened it, so its mode is not checked. Nor is the owner: the user has named
-    // the file, which a system administrator may have put there.
-    if metadata.is_file() && !is_private && !is_credential(path) {
-        bail!("others may read or change it: `chmod 600` it");
+    if !is_credential(path) {
+        file.check_private()?;
     }
     let mut text = String::new();
     // One byte more, to detect that the file is longer.

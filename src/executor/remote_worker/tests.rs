@@ -5,11 +5,11 @@ use super::*;
 /// Threat 766.
 #[test]
 fn v_766_a_token_file_is_read_whole_or_refused() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("token");
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path();
     let with_length = |length: usize| {
-        std::fs::write(&path, "a".repeat(length)).unwrap();
-        authorization(&path)
+        std::fs::write(path, "a".repeat(length)).unwrap();
+        authorization(path)
     };
     let header = with_length(4_096).unwrap();
     assert_eq!((header.len(), header.is_sensitive()), ("Bearer ".len() + 4_096, true));

@@ -1,5 +1,6 @@
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt;
 
 use rustix::fs::{CWD, Mode, mkfifoat};
 
@@ -34,6 +35,23 @@ fn v_794_a_pipe_is_read_and_not_waited_for_without_an_end() {
     writer.write_all(b"ab").unwrap();
     assert_eq!(problem().kind(), ErrorKind::TimedOut);
     drop(writer);
+}
+
+#[test]
+fn a_secret_is_read_only_if_it_is_its_owners_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    fs::write(&path, "key").unwrap();
+    for (mode, is_private) in [(0o600, true), (0o400, true), (0o640, false), (0o604, false), (0o620, false)] {
+        fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+        let read = read(NamedFile::open_secret(&path)).map_err(|error| error.to_string());
+        let problem = "others may read or change it: `chmod 600` it".to_owned();
+        assert_eq!(read, if is_private { Ok("key".to_owned()) } else { Err(problem) }, "{mode:o}");
+    }
+    // What others may do with a pipe is no matter of its mode.
+    let pipe = directory.path().join("pipe");
+    mkfifoat(CWD, &pipe, Mode::from_raw_mode(0o644)).unwrap();
+    NamedFile::open_secret(&pipe).unwrap();
 }
 
 /// The writer comes after the reader, and the text in two pieces.

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::support::nats::{Front, KEY, NatsServer, Worker, end};
 use crate::support::serve::Start;
 use crate::support::serve_http::{Server, wait_for, wait_within};
+use crate::support::write_secret;
 
 /// The maximum time of a run on a busy machine.
 const LONG: Duration = Duration::from_secs(120);
@@ -188,7 +189,7 @@ fn another_key_is_refused() {
     let Some(server) = NatsServer::start() else { return };
     let front = Front::new(&server, "well");
     let other = front.path("other");
-    std::fs::write(&other, KEY.replace('a', "b")).unwrap();
+    write_secret(&other, &KEY.replace('a', "b"));
     let outsider = Worker::start(&server.url(), &other, 2, &[]);
     let refused = front.run(&["-e", "return 1"]);
     assert_eq!(refused["error"]["code"], "ENGINE_UNAVAILABLE", "{refused}");
@@ -216,7 +217,7 @@ fn what_is_wrong_is_said() {
     said(&server.url(), "no `cx worker` has ever joined it");
     let output = front.command_at(&server.url(), &front.path("none"), &["-e", "return 1"]).output().unwrap();
     assert!(String::from_utf8_lossy(&output.stdout).contains("cannot be read"), "{output:?}");
-    std::fs::write(front.path("short"), "short").unwrap();
+    write_secret(&front.path("short"), "short");
     let output = front.command_at(&server.url(), &front.path("short"), &["-e", "return 1"]).output().unwrap();
     assert!(String::from_utf8_lossy(&output.stdout).contains("at least 32 characters"), "{output:?}");
     // A worker reports it too, and retries after errors that may be temporary.

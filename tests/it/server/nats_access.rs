@@ -13,6 +13,7 @@ use crate::support::nats::{Front, NatsServer, Worker};
 use crate::support::nats_accounts;
 use crate::support::serve::{Start, save_script};
 use crate::support::serve_http::{Server, wait_for, wait_within};
+use crate::support::write_secret;
 
 /// The maximum time that anything takes on a busy machine.
 const LONG: Duration = Duration::from_secs(120);
@@ -20,7 +21,7 @@ const LONG: Duration = Duration::from_secs(120);
 /// A file beside the server's key.
 fn file(server: &NatsServer, name: &str, text: &str) -> PathBuf {
     let file = server.key().with_file_name(name);
-    std::fs::write(&file, text).unwrap();
+    write_secret(&file, text);
     file
 }
 

@@ -9,11 +9,12 @@ use serde_json::{Value, json};
 use crate::support::nats::NatsServer;
 use crate::support::serve::Start;
 use crate::support::serve_http::{Reply, Server, wait_for};
+use crate::support::write_secret;
 
 /// A file with a tenant's key, beside the server's.
 fn key(server: &NatsServer, name: &str) -> PathBuf {
     let file = server.key().with_file_name(name);
-    std::fs::write(&file, format!("the key of a tenant that no other one has: {name}")).unwrap();
+    write_secret(&file, &format!("the key of a tenant that no other one has: {name}"));
     file
 }
 
@@ -247,6 +248,6 @@ fn what_is_wrong_with_a_tenant_is_said_at_the_start() {
     assert!(said("A b", &good).contains("lower-case letters"), "{}", said("A b", &good));
     let missing = good.with_file_name("missing");
     assert!(said("a", &missing).contains("cannot be read"), "{}", said("a", &missing));
-    std::fs::write(&missing, "short").unwrap();
+    write_secret(&missing, "short");
     assert!(said("a", &missing).contains("at least 32 characters"), "{}", said("a", &missing));
 }

@@ -10,9 +10,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::nats::{Front, NatsServer, end};
-use crate::support::own_files;
 use crate::support::serve::{Start, save_script};
 use crate::support::serve_http::{Reply, Server, TOKEN, wait_within};
+use crate::support::{own_files, write_secret};
 
 /// The maximum time of a run on a busy machine.
 const LONG: Duration = Duration::from_secs(120);
@@ -77,7 +77,7 @@ fn lender(count: &str) -> Server {
 fn v_597_called_scripts_are_executed_by_workers_of_their_own() {
     let (server, here) = (lender("1"), tempfile::tempdir().unwrap());
     save_scripts(here.path());
-    std::fs::write(here.path().join("token"), TOKEN).unwrap();
+    write_secret(&here.path().join("token"), TOKEN);
     let output = own_files(&mut Command::new(env!("CARGO_BIN_EXE_cx")), here.path())
         .args(["run", "--json", "--timeout", "60s", "--remote", &format!("http://{}", server.address)])
         .arg("--remote-token-file")
@@ -162,7 +162,7 @@ fn v_611_workers_that_are_asked_for_ahead_of_time_keep_none_from_runs() {
 fn v_620_one_worker_is_enough_for_one_run_at_a_time() {
     let (server, here) = (lender("1"), tempfile::tempdir().unwrap());
     let token = here.path().join("token");
-    std::fs::write(&token, TOKEN).unwrap();
+    write_secret(&token, TOKEN);
     let url = format!("http://{}", server.address);
     let isolation = json!({ "mode": "remote", "url": url, "tokenFile": token });
     let front = Server::start(Start::new().config("isolation", isolation));

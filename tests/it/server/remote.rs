@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use tempfile::TempDir;
 use crate::support::nats::result;
 use crate::support::serve::{Start, wait_for_end};
 use crate::support::serve_http::{Reply, Server, TOKEN, WATCHDOG, wait_for};
-use crate::support::{chaos, descendants_of, own_files};
+use crate::support::{chaos, descendants_of, own_files, write_secret};
 
 /// A server that lends workers and has no upstream servers.
 fn lender(more: &[&str]) -> Server {
@@ -32,7 +33,7 @@ impl Here {
         let server = json!({ "command": chaos::program(), "args": ["stdio", "--notes", notes, mode] });
         let config = json!({ "mcpServers": { "here": server } });
         std::fs::write(directory.path().join("mcp.json"), config.to_string()).unwrap();
-        std::fs::write(directory.path().join("token"), TOKEN).unwrap();
+        write_secret(&directory.path().join("token"), TOKEN);
         Self { directory }
     }
 
@@ -184,6 +185,8 @@ fn what_is_wrong_with_the_server_is_said() {
         without.env("HOME", here.directory.path()).current_dir(here.directory.path()).output().unwrap();
     let all = String::from_utf8_lossy(&output.stderr);
     assert!(all.contains("needs a token: `--remote-token-file`"), "{all}");
+    std::fs::set_permissions(here.path("token"), PermissionsExt::from_mode(0o644)).unwrap();
+    said(&format!("http://{}", server.address), "others may read or change it");
     std::fs::remove_file(here.path("token")).unwrap();
     let output = here.command(&format!("http://{}", server.address), &["-e", "return 1"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{output:?}");
@@ -195,7 +198,7 @@ fn what_is_wrong_with_the_server_is_said() {
     let tenants = "a fedcba9876543210fedcba9876543210";
     let of_tenants = Start::new().variable("CX_HTTP_TOKEN", TOKEN).variable("CX_HTTP_TOKENS", tenants);
     let server = Server::start(of_tenants.arguments(&["--compute", "1"]));
-    std::fs::write(here.path("token"), TOKEN).unwrap();
+    write_secret(&here.path("token"), TOKEN);
     said(&format!("http://{}", server.address), "it needs the token of one");
 }
 

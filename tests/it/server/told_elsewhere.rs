@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::support::nats::NatsServer;
 use crate::support::serve::Start;
 use crate::support::serve_http::{Server, TOKEN};
+use crate::support::write_secret;
 
 /// Cancels the run at the second of the two reports of its script.
 fn hear(told: &AtomicUsize, cancel: &CancellationToken) {
@@ -67,7 +68,7 @@ async fn output_and_progress_come_from_another_machine_while_a_script_runs() {
     let lender = Start::new().variable("CX_HTTP_TOKEN", TOKEN).arguments(&["--compute", "8"]);
     let server = Server::start(lender);
     let token = server.directory().join("token-of-the-lender");
-    std::fs::write(&token, TOKEN).unwrap();
+    write_secret(&token, TOKEN);
     let mut workers = RemoteWorkers::new(format!("http://{}", server.address));
     workers.token_file = Some(token);
     workers.program = Some(env!("CARGO_BIN_EXE_cx").into());

@@ -93,6 +93,12 @@ pub(crate) fn python_cache() -> PathBuf {
     directory
 }
 
+/// Writes a file with a secret, which only its owner can read.
+pub(crate) fn write_secret(path: &Path, text: &str) {
+    std::fs::write(path, text).unwrap();
+    std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+}
+
 /// The person's directories are in a temporary one.
 pub(crate) fn own_files<'a>(command: &'a mut Command, directory: &Path) -> &'a mut Command {
     command

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::serve::wait_for_end;
 use super::serve_http::{WATCHDOG, wait_for};
-use super::{chaos, own_files};
+use super::{chaos, own_files, write_secret};
 
 /// Longer than any queue takes.
 pub(crate) const KEY: &str = "a key that all machines of the queue share";
@@ -57,7 +57,7 @@ impl NatsServer {
         let ports: Value = wait_for(read);
         let port = ports["nats"][0].as_str().unwrap().rsplit(':').next().unwrap().parse().unwrap();
         let server = Self { child, directory, port, is_tls };
-        std::fs::write(server.key(), KEY).unwrap();
+        write_secret(&server.key(), KEY);
         Some(server)
     }
 
