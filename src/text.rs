@@ -63,8 +63,9 @@ pub(crate) fn is_tenant_name(name: &str) -> bool {
     (1..=MAX_TENANT_NAME).contains(&name.len()) && name.bytes().all(is_allowed)
 }
 
-/// Maximum characters of a name or a value of the author of a call that a message shows.
-pub(crate) const MAX_SHOWN_NAME: usize = 60;
+/// Maximum characters of a name or a value of the author of a call that a message shows: the names of saved scripts and
+/// of servers are never longer.
+pub(crate) const MAX_SHOWN_NAME: usize = 64;
 
 /// The first `max` characters of `text`.
 pub fn start(text: &str, max: usize) -> &str {

@@ -20,7 +20,7 @@ use crate::run::errors::over;
 use crate::run::limits::Limits;
 use crate::run::result::{ErrorCode, ExecuteResult, Outcome, Output, ScriptError};
 use crate::run::script::Script;
-use crate::text::{preview, visible_preview};
+use crate::text::{MAX_SHOWN_NAME, preview, visible_preview};
 use crate::tools::{ScriptCaller, StoredScript, ToolError, ToolErrorCode, TraceContext};
 
 /// Maximum depth of stored scripts below a run: enough for scripts that are built of others, and a script that calls
@@ -30,9 +30,6 @@ pub(crate) const MAX_DEPTH: usize = 4;
 /// Maximum number of stored scripts that run at once at each depth below one run. Others wait. Each has a thread and an
 /// instance of its engine.
 const MAX_AT_ONCE: usize = 8;
-
-/// Maximum characters of the name of a stored script in a message.
-const MAX_SHOWN_NAME: usize = 80;
 
 /// Maximum characters of the message of a stored script's error.
 const MAX_MESSAGE: usize = 4_000;

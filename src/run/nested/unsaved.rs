@@ -9,11 +9,11 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
-use super::{MAX_MESSAGE, MAX_SHOWN_NAME, code_of_call};
+use super::{MAX_MESSAGE, code_of_call};
 use crate::run::context::{ExecutionContext, Purpose};
 use crate::run::finding::{Checked, Finding, FindingCode};
 use crate::run::result::{Outcome, ScriptError};
-use crate::text::{one_line, preview, visible_preview};
+use crate::text::{MAX_SHOWN_NAME, one_line, preview, visible_preview};
 use crate::tools::catalog::ResolvedTool;
 use crate::tools::caught::caught;
 use crate::tools::{StoredScript, ToolError, ToolErrorCode, UnsavedScript};

@@ -318,7 +318,7 @@ fn an_error_shows_only_the_start_of_a_long_name() {
     for (method, kind) in [("prompts/get", "prompt"), ("tools/call", "tool")] {
         let answer = client.request(method, json!({ "name": "x".repeat(100_000) }));
         let message = answer["error"]["message"].as_str().unwrap();
-        assert!(message.starts_with(&format!("no {kind} `{}…`", "x".repeat(60))), "{}", message.len());
+        assert!(message.starts_with(&format!("no {kind} `{}…`", "x".repeat(64))), "{}", message.len());
         assert!(message.len() < 500, "{}", message.len());
     }
     client.end();
