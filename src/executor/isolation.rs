@@ -8,6 +8,8 @@ use super::nats_worker;
 #[cfg(all(feature = "process", feature = "mcp", target_os = "linux"))]
 use super::remote_worker;
 use crate::engine::engines::WorkerProgram;
+#[cfg(all(feature = "process", target_os = "linux"))]
+use crate::engine::process::WorkerRole;
 use crate::error::{Error, OptionName};
 use crate::machine::SandboxFeatures;
 use crate::run::isolation::{NatsWorkers, RemoteWorkers, WorkerProcesses};
@@ -52,9 +54,7 @@ fn program(workers: &WorkerProcesses) -> Result<WorkerProgram, Error> {
         arguments: vec![ARGUMENT.to_owned()],
         requires_sandbox: workers.require,
         runs: workers.runs_per_worker,
-        forks: true,
-        stands_in: false,
-        is_elsewhere: false,
+        role: WorkerRole::Worker { forks: true },
     })
 }
 
@@ -77,7 +77,7 @@ pub(super) fn remote_worker_program(workers: &RemoteWorkers) -> Result<WorkerPro
         arguments.push(absolute(file)?);
     }
     let local = WorkerProcesses { program: workers.program.clone(), ..WorkerProcesses::default() };
-    Ok(WorkerProgram { arguments, forks: false, is_elsewhere: true, ..program(&local)? })
+    Ok(WorkerProgram { arguments, role: WorkerRole::Remote, ..program(&local)? })
 }
 
 /// A path as an argument of a process that runs in another directory.
@@ -104,7 +104,7 @@ pub(super) fn nats_worker_program(workers: &NatsWorkers) -> Result<WorkerProgram
         arguments.push(file.as_deref().map_or(Ok(String::new()), absolute)?);
     }
     let local = WorkerProcesses { program: workers.program.clone(), ..WorkerProcesses::default() };
-    Ok(WorkerProgram { arguments, forks: false, stands_in: true, is_elsewhere: true, ..program(&local)? })
+    Ok(WorkerProgram { arguments, role: WorkerRole::Queued, ..program(&local)? })
 }
 
 /// Refuses, in a build without such workers.

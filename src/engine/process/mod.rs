@@ -37,7 +37,7 @@ pub(crate) use connection::end_process_with;
 pub(crate) use connection::{end_process, own_socket};
 #[cfg(feature = "mcp")]
 pub(crate) use wire::depth_of_run;
-pub(crate) use workers::WorkerProgram;
+pub(crate) use workers::{WorkerProgram, WorkerRole};
 
 #[cfg(test)]
 mod tests;

@@ -20,7 +20,7 @@ use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 
 use super::processes::Processes;
-use super::workers::{WorkerOptions, WorkerProgram, Workers};
+use super::workers::{WorkerOptions, WorkerProgram, WorkerRole, Workers};
 use crate::engine::engines;
 use crate::engine::pool::Pool;
 use crate::engine::pool::job::Job;
@@ -63,14 +63,12 @@ fn argument_after(mark: &str) -> Option<String> {
 /// Workers that are the test `worker` of this program, which knows by `mark` that it is one.
 pub(super) fn program(worker: &str, mark: &str, runs: u32) -> WorkerProgram {
     WorkerProgram {
-        stands_in: false,
-        is_elsewhere: false,
         program: "/proc/self/exe".into(),
         arguments: ["--exact", worker, "--nocapture", "--test-threads=1", mark].map(str::to_owned).to_vec(),
         requires_sandbox: true,
-        // An impostor of the tests is none.
-        forks: mark == MARK,
         runs,
+        // An impostor of the tests is no fork server.
+        role: WorkerRole::Worker { forks: mark == MARK },
     }
 }
 

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 pub(super) use self::end::Killer;
-pub(crate) use self::options::{WorkerOptions, WorkerProgram};
+pub(crate) use self::options::{WorkerOptions, WorkerProgram, WorkerRole};
 pub(super) use self::state::SLACK_BYTES;
 use self::state::Shared;
 pub(crate) use self::state::{Tenant, WorkerProcess};
@@ -126,7 +126,7 @@ impl Workers {
 
     /// Whether scripts are executed elsewhere.
     pub(super) fn are_elsewhere(&self) -> bool {
-        self.options.program.is_elsewhere
+        self.options.program.role.is_elsewhere()
     }
 
     /// Whether the next run of a worker is its last one.
@@ -163,7 +163,7 @@ impl Workers {
     /// Whether all workers that are started ahead of time are warm or have failed.
     pub(super) fn are_warm(&self) -> bool {
         let state = self.shared.state.lock();
-        if self.options.program.stands_in {
+        if self.options.program.role == WorkerRole::Queued {
             return state.fresh.len() >= self.options.spare || state.failures > 0 || state.is_closed;
         }
         let warm = state.fresh.iter().filter(|worker| worker.has_sent_first_message()).count();

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
 use super::{Stage, argument_after, children, code, printed, program, short, text, wait_until};
 use crate::engine::engines;
 use crate::engine::process::sandbox::max_threads;
-use crate::engine::process::{WorkerProgram, own_socket};
+use crate::engine::process::{WorkerProgram, WorkerRole, own_socket};
 use crate::machine::{self, SandboxFeatures};
 use crate::run::context::RunEnvironment;
 use crate::run::result::{ErrorCode, Outcome, Output};
@@ -274,7 +274,8 @@ fn ignoring() {
 /// started it did.
 #[tokio::test(flavor = "multi_thread")]
 async fn v_697_a_fork_server_does_not_ignore_the_ends_of_its_workers() {
-    let ignoring = WorkerProgram { forks: true, ..program(IGNORING, IGNORING_MARK, 1) };
+    let role = WorkerRole::Worker { forks: true };
+    let ignoring = WorkerProgram { role, ..program(IGNORING, IGNORING_MARK, 1) };
     says_how_a_worker_has_ended(&Stage::with(ignoring, Language::TypeScript, 1, Vec::new())).await;
 }
 

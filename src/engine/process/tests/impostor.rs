@@ -9,7 +9,7 @@ use super::{Stage, WATCHDOG, argument_after, code, program, text};
 use crate::engine::process::forks::ForkReport;
 use crate::engine::process::frames::{self, Decoder, RunNumber};
 use crate::engine::process::wire::{self, Done, FromWorker, PROTOCOL, Reply, ToWorker};
-use crate::engine::process::{WorkerProgram, end_process, own_socket};
+use crate::engine::process::{WorkerProgram, WorkerRole, end_process, own_socket};
 use crate::run::context::RunEnvironment;
 use crate::run::limits::Limits;
 use crate::run::result::{ErrorCode, ExecuteResult, Outcome};
@@ -33,7 +33,13 @@ pub(in crate::engine::process) const COLD: &str = "cold";
 
 /// That process.
 pub(in crate::engine::process) fn cold() -> WorkerProgram {
-    WorkerProgram { forks: true, ..program(IMPOSTOR, &format!("{MARK}{COLD}"), 1) }
+    as_fork_server(COLD)
+}
+
+/// A process of this kind that is taken for a fork server.
+fn as_fork_server(kind: &str) -> WorkerProgram {
+    let role = WorkerRole::Worker { forks: true };
+    WorkerProgram { role, ..program(IMPOSTOR, &format!("{MARK}{kind}"), 1) }
 }
 
 /// A process that has ended, with a last message, before it is told that its run may go on.
@@ -212,8 +218,7 @@ async fn v_473_a_worker_that_speaks_out_of_turn_is_killed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn v_696_a_fork_server_that_does_not_answer_or_speaks_nonsense_costs_no_run() {
     for kind in ["unanswering", "garbled"] {
-        let program = WorkerProgram { forks: true, ..program(IMPOSTOR, &format!("{MARK}{kind}"), 1) };
-        let stage = Stage::with(program, Language::TypeScript, 0, Vec::new());
+        let stage = Stage::with(as_fork_server(kind), Language::TypeScript, 0, Vec::new());
         let result = run_for(&stage, false, Duration::from_secs(50)).await;
         assert_eq!(text(&result), "\"honest\"", "{kind}");
     }
@@ -230,7 +235,8 @@ async fn v_475_the_reason_of_a_worker_that_cannot_start_is_short() {
 
 /// Processes that stand for workers elsewhere.
 fn elsewhere(kind: &str) -> Stage {
-    let program = WorkerProgram { is_elsewhere: true, ..program(IMPOSTOR, &format!("{MARK}{kind}"), 1) };
+    let role = WorkerRole::Remote;
+    let program = WorkerProgram { role, ..program(IMPOSTOR, &format!("{MARK}{kind}"), 1) };
     Stage::with(program, Language::TypeScript, 0, Vec::new())
 }
 

@@ -12,14 +12,31 @@ pub(crate) struct WorkerProgram {
     pub(crate) requires_sandbox: bool,
     /// How many runs of a tenant a worker serves, at least one.
     pub(crate) runs: u32,
-    /// Whether a process of it can be a fork server.
-    pub(crate) forks: bool,
-    /// Whether its processes stand for workers elsewhere, and send nothing before they have a run.
-    /// They get `SIGTERM` before they are killed, so that they can tell the worker elsewhere.
-    pub(crate) stands_in: bool,
-    /// Whether the scripts are executed elsewhere. The exit status of its processes then says how
-    /// the worker there was lost.
-    pub(crate) is_elsewhere: bool,
+    /// What its processes are.
+    pub(crate) role: WorkerRole,
+}
+
+/// What the processes of a program do. Those that stand for a worker elsewhere say by their exit status how that was
+/// lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WorkerRole {
+    /// Each executes scripts, or forks others that do, if they can.
+    Worker { forks: bool },
+    /// Each stands for a worker of a server on another machine, which it asks for one at once.
+    Remote,
+    /// Each stands for a worker that has joined a queue, and sends nothing before it has a run. It gets `SIGTERM` before
+    /// it is killed, so that it can tell the worker.
+    Queued,
+}
+
+impl WorkerRole {
+    /// Whether the scripts are executed elsewhere.
+    pub(super) fn is_elsewhere(self) -> bool {
+        match self {
+            Self::Worker { .. } => false,
+            Self::Remote | Self::Queued => true,
+        }
+    }
 }
 
 /// How worker processes are made.

@@ -13,7 +13,7 @@ use super::child::WorkerChild;
 use super::end::Killer;
 use super::forking::ForkServer;
 use super::launch::{hello, launch, sockets};
-use super::options::WorkerOptions;
+use super::options::{WorkerOptions, WorkerRole};
 use super::state::{Shared, WorkerProcess};
 use crate::engine::process::frames::Decoder;
 use crate::engine::process::group::Group;
@@ -69,14 +69,15 @@ fn send_hello(
         WorkerChild::Started(_) => getpid(),
         WorkerChild::Forked { server, .. } => server.pid,
     };
-    let program = &options.program;
+    let role = options.program.role;
+    let is_queued = role == WorkerRole::Queued;
     // The process waits for its first message, so it does nothing outside of its group. A process
     // that stands for a worker elsewhere executes no script here and needs no group.
-    let group = if program.stands_in { None } else { Group::for_process(pid) };
+    let group = if is_queued { None } else { Group::for_process(pid) };
     let mut worker = WorkerProcess {
         child: Some(child),
         pid,
-        killer: Arc::new(Killer::new(process, pid, program.stands_in)),
+        killer: Arc::new(Killer::new(process, pid, is_queued)),
         statm: File::open(format!("/proc/{}/statm", pid.as_raw_nonzero())).ok().map(Arc::new),
         socket: None,
         decoder: Decoder::new(wire::MAX_READY_BYTES),
@@ -86,7 +87,7 @@ fn send_hello(
         runs: 0,
         warm_bytes: None,
         idle_since: Instant::now(),
-        is_elsewhere: program.is_elsewhere,
+        is_elsewhere: role.is_elsewhere(),
         group: group.map(Arc::new),
         shared: Arc::clone(shared),
     };

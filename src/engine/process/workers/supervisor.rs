@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::end::MAX_END;
 use super::forking::ForkServer;
-use super::options::WorkerOptions;
+use super::options::{WorkerOptions, WorkerRole};
 use super::start::{fork, start};
 use super::state::{MAX_PAUSE, Shared, WorkerProcess, WorkersState};
 
@@ -111,8 +111,8 @@ impl Supervisor {
 
     /// Starts a worker: forked if that is possible, else as a process that warms up first.
     fn start(&mut self) -> io::Result<WorkerProcess> {
-        if self.options.program.forks && self.no_fork_server_until.is_none_or(|until| until <= Instant::now())
-        {
+        let forks = self.options.program.role == (WorkerRole::Worker { forks: true });
+        if forks && self.no_fork_server_until.is_none_or(|until| until <= Instant::now()) {
             match self.fork() {
                 Ok(worker) => {
                     self.fork_failures = 0;
