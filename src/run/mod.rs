@@ -6,6 +6,7 @@
 
 mod activity;
 pub(crate) mod approval;
+mod call_status;
 pub(crate) mod call_terms;
 pub(crate) mod calls;
 pub(crate) mod check;

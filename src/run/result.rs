@@ -387,20 +387,6 @@ pub enum ToolCallStatus {
     Simulated,
 }
 
-impl ToolCallStatus {
-    /// The status as replies write it: a few words, or the code of the call's error.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::InFlight => "in flight",
-            Self::Ok => "ok",
-            Self::Failed(code) => code.as_str(),
-            Self::AwaitingApproval => "awaiting approval",
-            Self::NotApproved(_) => "not approved",
-            Self::Simulated => "simulated",
-        }
-    }
-}
-
 /// Why a call that needed an approval was not made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

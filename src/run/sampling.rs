@@ -59,17 +59,6 @@ pub enum ModelCallStatus {
     Failed(ToolErrorCode),
 }
 
-impl ModelCallStatus {
-    /// The status as results write it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::InFlight => "in flight",
-            Self::Ok => "ok",
-            Self::Failed(code) => code.as_str(),
-        }
-    }
-}
-
 /// Something that the content filter found in an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

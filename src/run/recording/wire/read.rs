@@ -280,15 +280,8 @@ fn finding(line: FindingLine) -> Result<Finding, String> {
 }
 
 fn record(line: RecordLine) -> Result<ToolCallRecord, String> {
-    let simple = [
-        ToolCallStatus::InFlight,
-        ToolCallStatus::Ok,
-        ToolCallStatus::AwaitingApproval,
-        ToolCallStatus::Simulated,
-    ];
-    let simple = simple.into_iter().find(|status| status.as_str() == line.status);
     let refusal = line.status.strip_prefix(NOT_APPROVED).and_then(Refusal::from_name);
-    let status = match (simple, refusal) {
+    let status = match (ToolCallStatus::from_name(&line.status), refusal) {
         (Some(status), _) => status,
         (None, Some(refusal)) => ToolCallStatus::NotApproved(refusal),
         (None, None) => ToolCallStatus::Failed(tool_code(&line.status)?),
@@ -306,8 +299,7 @@ fn record(line: RecordLine) -> Result<ToolCallRecord, String> {
 
 fn sampling(line: SamplingLine) -> Result<SamplingReport, String> {
     let call = |call: ModelCallLine| {
-        let simple = [ModelCallStatus::InFlight, ModelCallStatus::Ok];
-        let status = match simple.into_iter().find(|status| status.as_str() == call.status) {
+        let status = match ModelCallStatus::from_name(&call.status) {
             Some(status) => status,
             None => ModelCallStatus::Failed(tool_code(&call.status)?),
         };
