@@ -137,8 +137,9 @@ impl Server {
     /// `token_reader` reads the token again, as [`HttpOptions::token_reader`] does.
     ///
     /// It answers `GET /metrics`, the page at `/ui` if there is one, and nothing else, on at most 8 connections at
-    /// once, each for at most one minute. On a loopback address the `Host` header must name this machine, so that no
-    /// web page can read it through a domain name of its own. Dropping the future ends all connections.
+    /// once, each for at most one minute; a further one waits, and is refused after 8 s. On a loopback address the
+    /// `Host` header must name this machine, so that no web page can read it through a domain name of its own. Dropping
+    /// the future ends all connections.
     ///
     /// # Errors
     ///

@@ -2,6 +2,7 @@
 //! which holds many long connections.
 
 use std::convert::Infallible;
+use std::future::ready;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -22,10 +23,18 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::listener::has_http_date;
+use super::responses::try_again;
 
-/// Maximum number of connections. A scraper needs one and a browser six; further connections wait until another one has
-/// ended.
+/// Maximum number of connections that are served at once. A scraper needs one and a browser six.
 const MAX_CONNECTIONS: usize = 8;
+
+/// Maximum number of further connections that wait until another one has ended. Still more wait in the system's queue,
+/// which is bounded.
+const MAX_WAITING: usize = 8;
+
+/// How long a connection waits before its request is refused. Peers that send nothing have lost their slots by then, and
+/// a scraper, which gives up after ten seconds, still hears the reason.
+const MAX_WAIT: Duration = Duration::from_secs(8);
 
 /// How long a connection may last. Scrapers and browsers connect again; peers that send nothing lose
 /// their slot.
@@ -48,11 +57,11 @@ pub(super) type Answer = Arc<dyn Fn(Request<Body>) -> BoxFuture<'static, Respons
 
 /// Serves connections until `stop` is cancelled. They end with this future.
 pub(super) async fn serve(listener: &TcpListener, answer: Answer, stop: &CancellationToken) {
-    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS + MAX_WAITING));
+    let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut serving = JoinSet::new();
     loop {
-        // The semaphore is never closed. While all permits are in use, connections wait in the system's queue, which is
-        // bounded.
+        // The semaphores are never closed.
         let permit = tokio::select! {
             permit = Arc::clone(&permits).acquire_owned() => permit,
             () = stop.cancelled() => return,
@@ -61,9 +70,12 @@ pub(super) async fn serve(listener: &TcpListener, answer: Answer, stop: &Cancell
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _peer)) => {
-                    let answer = Arc::clone(&answer);
+                    let (answer, slots) = (Arc::clone(&answer), Arc::clone(&slots));
                     serving.spawn(async move {
-                        serve_connection(stream, answer).await;
+                        match timeout(MAX_WAIT, slots.acquire()).await {
+                            Ok(_slot) => serve_connection(stream, answer).await,
+                            Err(_elapsed) => serve_connection(stream, Arc::new(busy)).await,
+                        }
                         drop(permit);
                     });
                 }
@@ -76,6 +88,14 @@ pub(super) async fn serve(listener: &TcpListener, answer: Answer, stop: &Cancell
             () = stop.cancelled() => return,
         }
     }
+}
+
+/// The answer to all requests of a connection for which there was no slot.
+fn busy(_request: Request<Body>) -> BoxFuture<'static, Response> {
+    let why = format!("all {MAX_CONNECTIONS} connections that are served here at once are in use");
+    let mut response = try_again(&why);
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    Box::pin(ready(response))
 }
 
 fn refused() -> Response {
@@ -118,3 +138,6 @@ async fn serve_connection(stream: TcpStream, answer: Answer) {
         tracing::debug!(%error, "a connection to a page of the server broke");
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -316,7 +316,7 @@ fn the_metrics_page_answers_nothing_else() {
     let idle: Vec<TcpStream> = (0..32).map(|_| TcpStream::connect(address).unwrap()).collect();
     let mut client = client;
     assert_eq!(client.run("return 1")["value"], 1);
-    assert_eq!(head(get(address, "/metrics")), "HTTP/1.1 200 OK");
+    wait_for(|| (head(get(address, "/metrics")) == "HTTP/1.1 200 OK").then_some(()));
     drop(idle);
     client.end();
 }
