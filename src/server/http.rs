@@ -37,7 +37,7 @@ mod tenant_state;
 mod token_changes;
 
 pub(crate) use metrics_page::serve as serve_metrics;
-pub use options::{HttpOptions, MetricsPrinter};
+pub use options::{HttpOptions, MetricsOptions, MetricsPrinter};
 pub use page::{Page, PageAnswer, PageClient, PageError, PageHandler, PageRequest};
 pub use reading::TokenReading;
 pub(crate) use serve::serve;

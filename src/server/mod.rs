@@ -86,8 +86,8 @@ mod shutdown;
 pub use answer::Format;
 #[cfg(feature = "http")]
 pub use http::{
-    HttpOptions, HttpTenant, HttpToken, MetricsPrinter, Page, PageAnswer, PageClient, PageError, PageHandler,
-    PageRequest, TenantReader, TokenReader, TokenReading,
+    HttpOptions, HttpTenant, HttpToken, MetricsOptions, MetricsPrinter, Page, PageAnswer, PageClient,
+    PageError, PageHandler, PageRequest, TenantReader, TokenReader, TokenReading,
 };
 pub use metrics::describe_metrics;
 pub use serve::{Server, ServerContext};

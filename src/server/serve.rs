@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 #[cfg(feature = "http")]
-use super::http::{self, HttpOptions, HttpToken, MetricsPrinter, Page, TokenReader};
+use super::http::{self, HttpOptions, MetricsOptions};
 use super::metrics;
 use super::serve_stdio;
 use super::shared::{ServerOptions, Shared};
@@ -132,9 +132,7 @@ impl Server {
     }
 
     /// Serves the metrics at a separate address until `stop` is cancelled, in addition to [`serve`](Self::serve), whose
-    /// client is at a pair of pipes. `print` renders them, for example from the application's Prometheus recorder.
-    ///
-    /// `token_reader` reads the token again, as [`HttpOptions::token_reader`] does.
+    /// client is at a pair of pipes.
     ///
     /// It answers `GET /metrics`, the page at `/ui` if there is one, and nothing else, on at most 8 connections at
     /// once, each for at most one minute; a further one waits, and is refused after 8 s. On a loopback address the
@@ -149,13 +147,10 @@ impl Server {
     pub async fn serve_metrics(
         &self,
         listener: TcpListener,
-        print: MetricsPrinter,
-        token: Option<HttpToken>,
-        token_reader: Option<TokenReader>,
-        page: Option<Page>,
+        options: MetricsOptions,
         stop: &CancellationToken,
     ) -> Result<(), Error> {
-        http::serve_metrics(&self.shared, listener, print, token, token_reader, page, stop).await
+        http::serve_metrics(&self.shared, listener, options, stop).await
     }
 }
 

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use cx::server::{HttpOptions, HttpToken, MetricsPrinter, Page, Server, TokenReader, describe_metrics};
+use cx::server::{
+    HttpOptions, HttpToken, MetricsOptions, MetricsPrinter, Page, Server, TokenReader, describe_metrics,
+};
 use cx::{
     CancellationToken, MCP_DURATION_BUCKETS, MODEL_DURATION_BUCKETS, MODEL_TOKEN_BUCKETS, OpenTelemetry,
 };
@@ -143,9 +145,11 @@ pub(crate) fn serve(
     tasks: &mut JoinSet<()>,
 ) {
     let MetricsListener { listener, token, token_reader, .. } = at;
+    let mut options = MetricsOptions::new(print);
+    (options.token, options.token_reader, options.page) = (token, token_reader, page);
     let (server, stop) = (server.clone(), stop.clone());
     tasks.spawn(async move {
-        if let Err(error) = server.serve_metrics(listener, print, token, token_reader, page, &stop).await {
+        if let Err(error) = server.serve_metrics(listener, options, &stop).await {
             diagnostic::print_warning(&format!("the metrics page has ended: {error}"));
         }
     });

@@ -13,12 +13,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::authentication::Authentication;
 use super::middleware::METRICS;
-use super::options::MetricsPrinter;
+use super::options::{MetricsOptions, MetricsPrinter};
 use super::page::Page;
 use super::responses::{plain, refused};
 use super::routes::PROMETHEUS;
 use super::small_server::{self, Answer};
-use super::token::{HttpToken, TokenReader};
 use super::token_changes;
 use crate::error::Error;
 use crate::server::metrics;
@@ -34,12 +33,10 @@ use crate::server::shared::Shared;
 pub(crate) async fn serve(
     shared: &Arc<Shared>,
     listener: TcpListener,
-    print: MetricsPrinter,
-    token: Option<HttpToken>,
-    token_reader: Option<TokenReader>,
-    page: Option<Page>,
+    options: MetricsOptions,
     stop: &CancellationToken,
 ) -> Result<(), Error> {
+    let MetricsOptions { print, token, token_reader, page } = options;
     let address =
         listener.local_addr().map_err(|source| Error::Start { what: "the metrics page", source })?;
     let has_token = token.is_some();

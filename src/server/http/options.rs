@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::rate::RateLimit;
 use crate::server::run_rate::default_client_rate;
 
-/// Renders all metrics as text, for [`HttpOptions::metrics`].
+/// Renders all metrics as text, for [`HttpOptions::metrics`] and [`MetricsOptions`].
 pub type MetricsPrinter = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// Options of [`Server::serve_http`](crate::server::Server::serve_http).
@@ -125,5 +125,32 @@ impl HttpOptions {
     pub fn validate(&self, address: IpAddr) -> Result<(), Error> {
         let (token, tenants) = (self.token.clone(), self.tenants.clone());
         Authentication::new(address, &self.allow_origins, token, tenants).map(drop)
+    }
+}
+
+/// Options of [`Server::serve_metrics`](crate::server::Server::serve_metrics).
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct MetricsOptions {
+    /// Renders the text of `/metrics`, for example from the application's Prometheus recorder.
+    pub print: MetricsPrinter,
+    /// The token that readers must send. Required if other machines can reach the address. Default: none.
+    pub token: Option<HttpToken>,
+    /// Reads the token again, as [`HttpOptions::token_reader`] does. Default: none, and the token never changes.
+    pub token_reader: Option<TokenReader>,
+    /// The page at `/ui`. Default: none, and the path is not found.
+    pub page: Option<Page>,
+}
+
+impl MetricsOptions {
+    /// Metrics for every program of this machine, and no page.
+    pub fn new(print: MetricsPrinter) -> Self {
+        Self { print, token: None, token_reader: None, page: None }
+    }
+}
+
+impl fmt::Debug for MetricsOptions {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("MetricsOptions").field("token", &self.token).finish_non_exhaustive()
     }
 }
