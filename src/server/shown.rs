@@ -132,7 +132,7 @@ impl ShownTools {
                 let max = if was_shown { AUTO_TOKENS_KEPT } else { AUTO_TOKENS };
                 let all = direct_tools(configured, max * BYTES_PER_TOKEN, bytes_for_models);
                 let bytes = all.tools.iter().map(|tool| bytes_of(&tool.shown)).sum::<usize>();
-                let shows_all = all.left_out == 0 && tokens(&all.tools) <= max && bytes <= MAX_BYTES;
+                let shows_all = all.left_out == 0 && all.tokens <= max && bytes <= MAX_BYTES;
                 (all, shows_all)
             }
         };
@@ -277,8 +277,10 @@ fn direct_tools<'a>(
         let problem = match direct::definition(tool, name.clone()) {
             Ok(_) if !names.insert(name) => "there is another one of this name".to_owned(),
             Ok(shown) => {
-                bytes += measure(&shown);
+                let size = measure(&shown);
+                bytes += size;
                 if bytes <= max_bytes {
+                    fitting.tokens += size.div_ceil(BYTES_PER_TOKEN);
                     let (server, tool) = (Arc::clone(&tool.server), Arc::clone(&tool.tool));
                     fitting.tools.push(DirectTool { server, tool, shown, only_interface });
                 } else {
@@ -300,6 +302,8 @@ fn direct_tools<'a>(
 #[derive(Default)]
 struct FittingTools {
     tools: Vec<DirectTool>,
+    /// The tokens that they take in the context of a model, estimated.
+    tokens: usize,
     /// The number of tools that did not fit.
     left_out: usize,
     problems: Vec<String>,
@@ -323,11 +327,6 @@ fn bytes_of(tool: &Tool) -> usize {
 fn bytes_for_models(tool: &Tool) -> usize {
     let schema = &*tool.input_schema;
     json!({ "name": tool.name, "description": tool.description, "inputSchema": schema }).to_string().len()
-}
-
-/// Estimates the tokens that definitions take in the context of a model.
-fn tokens(tools: &[DirectTool]) -> usize {
-    tools.iter().map(|tool| bytes_for_models(&tool.shown).div_ceil(BYTES_PER_TOKEN)).sum()
 }
 
 #[cfg(test)]
