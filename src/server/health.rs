@@ -44,7 +44,7 @@ pub(crate) fn report(shared: &Shared) -> Value {
     for &language in engines::AVAILABLE {
         let pool = executor.pool_stats(language);
         let name = language.as_str();
-        let mut engine = json!({ "ready": pool.ready, "waiting": pool.waiting, "lost": pool.hung });
+        let mut engine = json!({ "ready": pool.ready, "waiting": pool.waiting, "hung": pool.hung });
         if let Some(error) = start_failures.get(name) {
             engine["error"] = preview(error, MAX_ERROR_CHARACTERS).into();
         }

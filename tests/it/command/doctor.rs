@@ -53,8 +53,8 @@ impl Examined {
         assert_eq!(examined.report["problems"], examined.all("problem").len(), "{}", examined.report);
         assert_eq!(examined.report["warnings"], examined.all("warning").len(), "{}", examined.report);
         for check in examined.all("problem").iter().chain(&examined.all("warning")) {
-            let mend = check["mend"].as_str().unwrap();
-            assert!(!mend.is_empty() && !mend.contains('\n'), "{check}");
+            let hint = check["hint"].as_str().unwrap();
+            assert!(!hint.is_empty() && !hint.contains('\n'), "{check}");
         }
         examined
     }
@@ -70,11 +70,11 @@ impl Examined {
     }
 
     /// Asserts that there is a check with this status, and that its message and its remedy contain these texts.
-    fn has(&self, status: &str, section: &str, message: &str, mend: &str) -> &Value {
+    fn has(&self, status: &str, section: &str, message: &str, hint: &str) -> &Value {
         let is_it = |check: &&&Value| {
             check["status"] == status
                 && check["message"].as_str().unwrap().contains(message)
-                && check["mend"].as_str().unwrap_or_default().contains(mend)
+                && check["hint"].as_str().unwrap_or_default().contains(hint)
         };
         let found = self.section(section).into_iter().find(|check| is_it(&check));
         found.unwrap_or_else(|| panic!("no {status} in {section} with `{message}`: {:#}", self.report))
@@ -211,7 +211,7 @@ fn each_server_that_fails_says_why_and_what_to_do() {
     ill.has("problem", "servers", "Traceback: no such database", "start it by hand");
     let silent = ill.has("problem", "servers", "did not answer", "set `connectTimeoutMs` of `silent`");
     assert!(silent["details"]["failedAfterMs"].as_f64().unwrap() >= 290.0, "{silent}");
-    assert!(silent["mend"].as_str().unwrap().contains("config.json"), "{silent}");
+    assert!(silent["hint"].as_str().unwrap().contains("config.json"), "{silent}");
     ill.has("problem", "servers", "", "check `url` and `headers` of `far`");
     ill.has("ok", "servers", "8 tools", "");
     // With `--offline` no server is started.

@@ -218,7 +218,7 @@ fn health_is_true() {
     );
     assert!(well["p50Ms"].as_f64().unwrap() > 0.0 && well["p95Ms"].is_number(), "{well}");
     assert_eq!(health["servers"]["broken"]["state"], "failed");
-    assert_eq!(health["engines"]["python"]["lost"], 0);
+    assert_eq!(health["engines"]["python"]["hung"], 0);
     assert!(health.to_string().len() < 2_000, "small enough to read");
     client.begin_call(
         "executeTypescript",

@@ -13,8 +13,8 @@ const SECTION: &str = "clients";
 /// Checks the files of all installed clients.
 pub(super) fn check() -> Vec<Check> {
     let Ok(workspace) = env::current_dir() else {
-        let mend = "start cx in a directory that exists";
-        return vec![Check::problem(SECTION, "working directory", "it does not exist any more", mend)];
+        let hint = "start cx in a directory that exists";
+        return vec![Check::problem(SECTION, "working directory", "it does not exist any more", hint)];
     };
     let survey = Survey::read(&workspace);
     if survey.clients.is_empty() {
@@ -35,8 +35,8 @@ fn check_client(client: &FoundClient, no_client_has_cx: bool) -> Check {
     let check = if let Some(problem) = &client.problem {
         Check::problem(SECTION, title, format!("{file} cannot be read: {problem}"), format!("correct {file}"))
     } else if let Some(program) = client.program.as_deref().filter(|program| is_gone(program)) {
-        let mend = format!("correct the `command` of cx in {file}, or remove that server and run `cx setup`");
-        Check::problem(SECTION, title, format!("it starts {program} as cx, which is not a program"), mend)
+        let hint = format!("correct the `command` of cx in {file}, or remove that server and run `cx setup`");
+        Check::problem(SECTION, title, format!("it starts {program} as cx, which is not a program"), hint)
     } else if client.has_cx {
         let others = count.saturating_sub(1);
         let beside = match others {

@@ -11,16 +11,16 @@ const SECTION: &str = "configuration";
 
 /// The problem of a configuration that cannot be loaded. None of it is used then.
 pub(super) fn unusable(error: &anyhow::Error) -> Check {
-    let mend =
+    let hint =
         diagnostic::hint(error).unwrap_or("correct what is named here; `cx config schema` has all keys");
-    Check::problem(SECTION, "files", on_one_line(&diagnostic::message(error)), mend)
+    Check::problem(SECTION, "files", on_one_line(&diagnostic::message(error)), hint)
 }
 
 /// The problem of a configuration from which no executor can be made.
 pub(super) fn no_executor(error: &anyhow::Error) -> Check {
-    let mend =
+    let hint =
         diagnostic::hint(error).unwrap_or("correct it; `cx config show` says where each value is from");
-    Check::problem(SECTION, "settings", on_one_line(&diagnostic::message(error)), mend)
+    Check::problem(SECTION, "settings", on_one_line(&diagnostic::message(error)), hint)
 }
 
 /// The text of an error on one line. An error of the configuration has a line for each mistake, and a check has one.
@@ -66,12 +66,12 @@ fn of_warning(warning: &ConfigWarning) -> Check {
         ConfigWarningCode::Unused => "remove it, or correct it; `cx config schema` has all keys",
         _ => "correct the file; `cx config show` says what is used of it",
     };
-    let mend = warning.hint.as_deref().unwrap_or(usual);
+    let hint = warning.hint.as_deref().unwrap_or(usual);
     let check = match warning.code {
         ConfigWarningCode::Unreadable | ConfigWarningCode::ServerSkipped => {
-            Check::problem(SECTION, &name, &warning.message, mend)
+            Check::problem(SECTION, &name, &warning.message, hint)
         }
-        _ => Check::warning(SECTION, &name, &warning.message, mend),
+        _ => Check::warning(SECTION, &name, &warning.message, hint),
     };
     check.with("code", warning.code.as_str())
 }
@@ -132,12 +132,12 @@ fn trust() -> Option<Check> {
 pub(super) fn unmatched(executor: &Executor) -> Vec<Check> {
     let patterns = executor.unmatched_patterns();
     let check = |pattern: &cx::UnmatchedPattern| {
-        let mend = if pattern.has_server {
+        let hint = if pattern.has_server {
             "correct the pattern; `cx tools list --refresh` has the names"
         } else {
             "correct the pattern, or remove it; `cx config show` has the servers"
         };
-        Check::warning(SECTION, "rules", pattern.to_string(), mend).with("pattern", pattern.pattern.as_str())
+        Check::warning(SECTION, "rules", pattern.to_string(), hint).with("pattern", pattern.pattern.as_str())
     };
     patterns.iter().map(check).collect()
 }

@@ -39,9 +39,9 @@ pub(super) async fn check(context: &DoctorContext, progress: &ProgressLine) -> V
     let not_kept = context.not_kept.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(reason) = not_kept {
         let message = format!("it is made ready again in each process: {}", problem_of(&reason));
-        let mend = "set `cache.directory` in cx's configuration, or XDG_CACHE_HOME, to a directory that only you can \
+        let hint = "set `cache.directory` in cx's configuration, or XDG_CACHE_HOME, to a directory that only you can \
             write to, with 100 MB of space";
-        checks.push(Check::problem(SECTION, "Python's machine code", message, mend));
+        checks.push(Check::problem(SECTION, "Python's machine code", message, hint));
     }
     checks
 }
@@ -67,7 +67,7 @@ async fn run_first(context: &DoctorContext, script: Script) -> FirstRun {
 }
 
 fn started(name: &str, versions: &str, first: &FirstRun) -> Check {
-    let failed = |message: String, mend: &str| Check::problem(SECTION, name, message, mend);
+    let failed = |message: String, hint: &str| Check::problem(SECTION, name, message, hint);
     match first.result.as_ref().map(|result| result.error()) {
         Ok(None) => {
             let milliseconds = first.time.as_millis();

@@ -48,7 +48,7 @@ fn memory(executor: &Executor, machine: &Machine) -> Check {
     let check = if at_once > 1 {
         Check::ok(SECTION, "memory", message)
     } else {
-        let mend = match stats.memory_source {
+        let hint = match stats.memory_source {
             MemorySource::Option => "raise `totalMemoryBytes`, or lower `limits.memoryBytes`",
             MemorySource::ControlGroup => {
                 "give the container or service more memory, or lower `limits.memoryBytes`"
@@ -57,7 +57,7 @@ fn memory(executor: &Executor, machine: &Machine) -> Check {
             MemorySource::DataSegment => "raise `ulimit -d`, or lower `limits.memoryBytes`",
             _ => "lower `limits.memoryBytes`: others wait while one runs",
         };
-        Check::warning(SECTION, "memory", message, mend)
+        Check::warning(SECTION, "memory", message, hint)
     };
     check
         .with("totalBytes", all)
@@ -101,9 +101,9 @@ fn limits(executor: &Executor, config: &Config) -> Check {
 
 /// The problem of a process that lacks resources of the system.
 pub(super) fn refused(problem: &str) -> Check {
-    let mend = "raise the limit that is named here; docs/limits.md, \"Small machines and containers\", has what is \
+    let hint = "raise the limit that is named here; docs/limits.md, \"Small machines and containers\", has what is \
         needed";
-    Check::problem(SECTION, "limits of the process", problem, mend)
+    Check::problem(SECTION, "limits of the process", problem, hint)
 }
 
 /// What the kernel offers for sandboxes, and whether the configuration uses it, if there is one. This is only reported.

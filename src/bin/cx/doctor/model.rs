@@ -61,15 +61,15 @@ pub(super) async fn ask(context: &DoctorContext, progress: &ProgressLine) -> Che
     let began = Instant::now();
     let result = context.executor.run(Script::typescript(QUESTION).sampling(sampling).limits(limits)).await;
     let milliseconds = began.elapsed().as_millis();
-    let mend = "see `llm` in `cx config show`, and docs/llm.md";
+    let hint = "see `llm` in `cx config show`, and docs/llm.md";
     match result.as_ref().map(|result| result.error()) {
         Ok(None) => Check::ok(SECTION, "answer", format!("it answered after {milliseconds} ms")),
         Ok(Some(error)) => {
-            let mend = error.hint.as_deref().unwrap_or(mend);
+            let hint = error.hint.as_deref().unwrap_or(hint);
             let code = error.tool_code.map_or(error.code.as_str(), |code| code.as_str());
-            Check::problem(SECTION, "answer", format!("{code}: {}", error.message), mend)
+            Check::problem(SECTION, "answer", format!("{code}: {}", error.message), hint)
         }
-        Err(error) => Check::problem(SECTION, "answer", diagnostic::message_of(error), mend),
+        Err(error) => Check::problem(SECTION, "answer", diagnostic::message_of(error), hint),
     }
     .with("answerMs", u64::try_from(milliseconds).unwrap_or(u64::MAX))
 }

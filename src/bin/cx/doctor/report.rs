@@ -54,14 +54,14 @@ pub(super) struct Check {
     status: Status,
     message: String,
     /// The remedy, in one line.
-    mend: Option<String>,
+    hint: Option<String>,
     details: Map<String, Value>,
 }
 
 impl Check {
     fn new(section: &'static str, name: &str, status: Status, message: impl Into<String>) -> Self {
         let (name, message) = (name.to_owned(), message.into());
-        Self { section, name, status, message, mend: None, details: Map::new() }
+        Self { section, name, status, message, hint: None, details: Map::new() }
     }
 
     pub(super) fn ok(section: &'static str, name: &str, message: impl Into<String>) -> Self {
@@ -81,18 +81,18 @@ impl Check {
         section: &'static str,
         name: &str,
         message: impl Into<String>,
-        mend: impl Into<String>,
+        hint: impl Into<String>,
     ) -> Self {
-        Self { mend: Some(mend.into()), ..Self::new(section, name, Status::Warning, message) }
+        Self { hint: Some(hint.into()), ..Self::new(section, name, Status::Warning, message) }
     }
 
     pub(super) fn problem(
         section: &'static str,
         name: &str,
         message: impl Into<String>,
-        mend: impl Into<String>,
+        hint: impl Into<String>,
     ) -> Self {
-        Self { mend: Some(mend.into()), ..Self::new(section, name, Status::Problem, message) }
+        Self { hint: Some(hint.into()), ..Self::new(section, name, Status::Problem, message) }
     }
 
     /// Adds a field to `details`, for programs.
@@ -108,8 +108,8 @@ impl Check {
             "status": self.status.as_str(),
             "message": self.message,
         });
-        if let Some(mend) = &self.mend {
-            check["mend"] = mend.as_str().into();
+        if let Some(hint) = &self.hint {
+            check["hint"] = hint.as_str().into();
         }
         if !self.details.is_empty() {
             check["details"] = Value::Object(self.details.clone());
@@ -179,8 +179,8 @@ impl Report {
             };
             let line = format!("{}: {}", one_line(&check.name), one_line(&check.message));
             let _ = writeln!(text, "  {shown}  {}", fit(&line, INDENT));
-            if let Some(mend) = &check.mend {
-                let _ = writeln!(text, "{:INDENT$}-> {}", "", fit(&one_line(mend), INDENT + ARROW));
+            if let Some(hint) = &check.hint {
+                let _ = writeln!(text, "{:INDENT$}-> {}", "", fit(&one_line(hint), INDENT + ARROW));
             }
         }
         let _ = writeln!(text, "{}", self.summary());

@@ -31,8 +31,8 @@ pub(super) fn unknown() -> Check {
 pub(super) async fn check(context: &DoctorContext, is_offline: bool, progress: &ProgressLine) -> Vec<Check> {
     let servers = &context.config.servers;
     if servers.is_empty() {
-        let mend = "`cx setup` finds those of your MCP clients";
-        return vec![Check::warning(SECTION, "none", "no server is configured", mend)];
+        let hint = "`cx setup` finds those of your MCP clients";
+        return vec![Check::warning(SECTION, "none", "no server is configured", hint)];
     }
     if is_offline {
         let skipped = |server: &McpServer| Check::skipped(SECTION, &server.name, "not started (--offline)");
@@ -46,11 +46,11 @@ pub(super) async fn check(context: &DoctorContext, is_offline: bool, progress: &
         let stats = stats.iter().find(|stats| stats.name == server.name);
         let check = match (results.get(&server.name), stats) {
             (Some(Err(error)), _) => {
-                let mend = mend(server, error, &context.config);
+                let hint = hint(server, error, &context.config);
                 let after = failed_after.get(&server.name).copied();
                 let took = after.map(|time| format!(" (after {})", rounded(time))).unwrap_or_default();
                 let message = format!("{}: {}{took}", error.code, failure(error));
-                Check::problem(SECTION, &server.name, message, mend)
+                Check::problem(SECTION, &server.name, message, hint)
                     .with("code", error.code.as_str())
                     .with("error", error.message.as_str())
                     .with("failedAfterMs", after.map(milliseconds))
@@ -133,7 +133,7 @@ fn started(stats: &ServerStats) -> Check {
 }
 
 /// The remedy for a server that failed.
-fn mend(server: &McpServer, error: &ToolError, config: &Config) -> String {
+fn hint(server: &McpServer, error: &ToolError, config: &Config) -> String {
     let name = &server.name;
     let origin = config.origins.get(&format!("mcpServers.{name}"));
     let file = origin.map_or_else(|| "its file".to_owned(), ToString::to_string);
@@ -166,15 +166,15 @@ fn definitions(context: &DoctorContext) -> Vec<Check> {
     let changes = match context.executor.tool_changes() {
         Ok(changes) => changes,
         Err(error) => {
-            let mend = "see that the state directory can be read and written";
-            return vec![Check::problem(SECTION, NAME, error.to_string(), mend)];
+            let hint = "see that the state directory can be read and written";
+            return vec![Check::problem(SECTION, NAME, error.to_string(), hint)];
         }
     };
     let skills = match context.executor.skill_changes() {
         Ok(skills) => skills,
         Err(error) => {
-            let mend = "`cx tools accept SERVER` forgets them, so that the next text is pinned";
-            return vec![Check::problem(SECTION, NAME, error.to_string(), mend)];
+            let hint = "`cx tools accept SERVER` forgets them, so that the next text is pinned";
+            return vec![Check::problem(SECTION, NAME, error.to_string(), hint)];
         }
     };
     let damaged = context.executor.damaged_pins();

@@ -36,17 +36,17 @@ pub(super) fn check(config: Option<&Config>) -> Vec<Check> {
 
 fn caches(config: &Config) -> Vec<Check> {
     if !config.cache_enabled {
-        let mend = "remove `cache.enabled`, unless it is meant: lists are fetched and Python is made ready in each process";
-        return vec![Check::warning(CACHES, "all", "switched off by `cache.enabled`", mend)];
+        let hint = "remove `cache.enabled`, unless it is meant: lists are fetched and Python is made ready in each process";
+        return vec![Check::warning(CACHES, "all", "switched off by `cache.enabled`", hint)];
     }
     let Some(directory) = setup::cache_directory(config) else {
-        let mend = "set HOME, or `cache.directory` in cx's configuration";
-        return vec![Check::problem(CACHES, "all", "there is no directory for them: HOME is not set", mend)];
+        let hint = "set HOME, or `cache.directory` in cx's configuration";
+        return vec![Check::problem(CACHES, "all", "there is no directory for them: HOME is not set", hint)];
     };
-    let mend =
+    let hint =
         "make it writable for you alone, or set `cache.directory` in cx's configuration, or XDG_CACHE_HOME";
     if let Err(problem) = usable(&directory) {
-        return vec![Check::problem(CACHES, &shown_path(&directory), problem, mend)];
+        return vec![Check::problem(CACHES, &shown_path(&directory), problem, hint)];
     }
     let mut checks = Vec::new();
     for (name, below) in [("lists of tools", "servers"), ("Python's machine code", "servers/python")] {
@@ -75,8 +75,8 @@ fn free_space(directory: &Path) -> Option<Check> {
     (free < MIN_FREE_BYTES).then(|| {
         let message =
             format!("{} MiB are free, and Python's machine code needs {}", free >> 20, MIN_FREE_BYTES >> 20);
-        let mend = "make space, or set `cache.directory` in cx's configuration to another disk";
-        Check::warning(CACHES, &shown_path(directory), message, mend).with("freeBytes", free)
+        let hint = "make space, or set `cache.directory` in cx's configuration to another disk";
+        Check::warning(CACHES, &shown_path(directory), message, hint).with("freeBytes", free)
     })
 }
 
@@ -138,14 +138,14 @@ impl Contents {
 /// The state of scripts, and damaged files that were set aside.
 fn state() -> Vec<Check> {
     let Ok(directories) = setup::directories() else {
-        let mend = "set HOME, or XDG_CACHE_HOME, XDG_CONFIG_HOME and XDG_STATE_HOME";
+        let hint = "set HOME, or XDG_CACHE_HOME, XDG_CONFIG_HOME and XDG_STATE_HOME";
         let message = "there is no directory for it: HOME is not set";
-        return vec![Check::problem(STATE, "directory", message, mend)];
+        return vec![Check::problem(STATE, "directory", message, hint)];
     };
     let directory = &directories.state;
     if let Err(problem) = usable(directory) {
-        let mend = "make it writable for you alone, or set XDG_STATE_HOME";
-        return vec![Check::problem(STATE, &shown_path(directory), problem, mend)];
+        let hint = "make it writable for you alone, or set XDG_STATE_HOME";
+        return vec![Check::problem(STATE, &shown_path(directory), problem, hint)];
     }
     let store = setup::state_store(&directories);
     let mut checks = vec![match store.usage() {
@@ -166,8 +166,8 @@ fn state() -> Vec<Check> {
             }
         }
         Err(error) => {
-            let mend = format!("see that {} can be read and written", shown_path(store.path()));
-            Check::problem(STATE, "scripts", error.to_string(), mend)
+            let hint = format!("see that {} can be read and written", shown_path(store.path()));
+            Check::problem(STATE, "scripts", error.to_string(), hint)
         }
     }];
     let state_file = store.damaged_file();
@@ -203,8 +203,8 @@ fn audit(config: &Config) -> Check {
     let name = shown_path(directory);
     if let Err(problem) = usable(directory) {
         let refuses = if settings.required { "; every call is refused meanwhile" } else { "" };
-        let mend = "make it writable for you alone, or set `audit.directory`";
-        return Check::problem(AUDIT, &name, format!("{problem}{refuses}"), mend).with("enabled", true);
+        let hint = "make it writable for you alone, or set `audit.directory`";
+        return Check::problem(AUDIT, &name, format!("{problem}{refuses}"), hint).with("enabled", true);
     }
     let (day, bytes) = newest_file(directory).unwrap_or_default();
     if bytes > MAX_VERIFIED_BYTES {
@@ -224,8 +224,8 @@ fn audit(config: &Config) -> Check {
                 "its newest file is that of {day}: the clock was ahead. Until that day all lines are written to this \
                  file, and no file is removed for its age"
             );
-            let mend = "see that the clock is right, and set `audit.directory` to begin a new trail";
-            Check::warning(AUDIT, &name, message, mend)
+            let hint = "see that the clock is right, and set `audit.directory` to begin a new trail";
+            Check::warning(AUDIT, &name, message, hint)
         }
         Ok(found) if found.is_ok() => Check::ok(
             AUDIT,
@@ -241,10 +241,10 @@ fn audit(config: &Config) -> Check {
             let first = found.problems.first();
             let what = first.map(|problem| format!("{}:{}: {}", problem.file, problem.line, problem.problem));
             let message = format!("{} wrong: {}", found.problem_count, what.unwrap_or_default());
-            let mend = format!(
+            let hint = format!(
                 "`cx audit verify` shows all; keep {name} as evidence, and set `audit.directory` to begin a new trail"
             );
-            Check::problem(AUDIT, &name, message, mend)
+            Check::problem(AUDIT, &name, message, hint)
         }
         Err(error) => {
             Check::problem(AUDIT, &name, format!("cannot be read: {error}"), "make it readable for you alone")
