@@ -27,10 +27,11 @@ const DEFAULT_WAIT: Duration = Duration::from_secs(30);
 /// Returns the run if it cannot continue without its call: too many do so already, or the system provides no random
 /// numbers.
 pub(crate) fn let_go_on(session: &McpSession, mut run: RunInFlight) -> Result<Answer, Box<RunInFlight>> {
-    let Some(id) = short_random_id().ok().filter(|_| session.yielded.have_space()) else {
+    let Some((after, printed)) = run.yields.take() else { return Err(Box::new(run)) };
+    let Some(id) = short_random_id().ok().filter(|id| session.yielded.reserve(id, &printed)) else {
+        run.yields = Some((after, printed));
         return Err(Box::new(run));
     };
-    let Some((_, printed)) = run.yields.take() else { return Err(Box::new(run)) };
     let output = printed.deliver();
     session.yielded.start(id.clone(), run, printed);
     Ok(running(&session.shared, &id, output))

@@ -157,12 +157,20 @@ impl Printed {
 }
 
 impl YieldedRuns {
-    /// Whether one more run can yield.
-    pub(crate) fn have_space(&self) -> bool {
-        self.runs.lock().len() < MAX_YIELDED
+    /// Keeps a slot under this id for a run that is about to yield, with this output. Returns whether there was one: of
+    /// several runs that ask at the same moment, no more than there are get one.
+    pub(crate) fn reserve(&self, id: &str, printed: &Printed) -> bool {
+        let mut runs = self.runs.lock();
+        let has_space = runs.len() < MAX_YIELDED;
+        if has_space {
+            // The client does not know the id yet, so nobody can wait for the run.
+            runs.insert(id.to_owned(), Entry::Awaited(printed.clone()));
+        }
+        has_space
     }
 
-    /// Lets the run continue without its call, under this id. Must be called in a tokio runtime.
+    /// Lets the run continue without its call, in the slot that is reserved under this id. Must be called in a tokio
+    /// runtime.
     pub(crate) fn start(&self, id: String, mut run: RunInFlight, printed: Printed) {
         printed.state.lock().id = Some(id.clone());
         // A run without a waiting call does not delay a shutdown, which waits for the end of all
@@ -260,3 +268,6 @@ impl Drop for AwaitedRun {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
