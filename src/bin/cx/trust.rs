@@ -11,7 +11,7 @@ use crate::args::TrustArguments;
 use crate::confirm::confirm;
 use crate::exit::ExitStatus;
 use crate::text::shown_path;
-use crate::{diagnostic, output, setup};
+use crate::{audit_watch, diagnostic, output, setup};
 
 /// Trusts a file, lists the trusted files, or revokes trust.
 ///
@@ -69,9 +69,7 @@ fn record(path: &Path, sha256: Option<&str>) {
         Ok(Some(trail)) => {
             trail.trust(path, sha256);
             trail.stop();
-            if let Some((_, failure)) = trail.status().failure {
-                diagnostic::print_warning(&format!("the audit trail cannot be written: {failure}"));
-            }
+            audit_watch::print_failures(&trail.status());
         }
         Ok(None) => {}
         Err(error) => diagnostic::print_warning(&format!("the audit trail is not written: {error:#}")),

@@ -39,7 +39,11 @@ impl User {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cx"));
+        self.command_of(env!("CARGO_BIN_EXE_cx"), arguments)
+    }
+
+    fn command_of(&self, program: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command.args(arguments).current_dir(self.home());
         for (name, directory) in [
             ("HOME", "."),
@@ -453,4 +457,13 @@ fn trust_is_in_the_trail() {
     let shown = user.prints(&["audit", "show"]);
     assert!(shown.contains("trust.given") && shown.contains("trust.revoked"), "{shown}");
     assert_eq!(shown.matches(file.to_str().unwrap()).count(), 2, "{shown}");
+    // On a full disk the user is told which trail lacks it, as by other commands.
+    let trust = format!("ulimit -f 4; exec '{}' trust --yes .mcp.json", env!("CARGO_BIN_EXE_cx"));
+    let warning = format!("warning: the audit trail cannot be written: {}: ", user.trail().display());
+    let is_told = (0..20).any(|_| {
+        let output = user.command_of("sh", &["-c", &trust]).output().unwrap();
+        assert!(output.status.success(), "{}", text(&output));
+        String::from_utf8_lossy(&output.stderr).contains(&warning)
+    });
+    assert!(is_told, "{warning}");
 }
