@@ -88,7 +88,7 @@ fn change_json(change: &ToolChange) -> Value {
         "server": change.server,
         "tool": change.tool,
         "changed": change.changed_parts(),
-        "accepted": change.pinned,
+        "pinned": change.pinned,
         "current": change.current,
     })
 }
@@ -97,7 +97,7 @@ fn skill_json(change: &SkillChange) -> Value {
     json!({
         "server": change.server,
         "skill": change.uri,
-        "accepted": change.pinned,
+        "pinned": change.pinned,
         "current": change.current,
     })
 }

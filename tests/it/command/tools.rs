@@ -344,7 +344,7 @@ fn a_servers_changed_skill_is_said_shown_refused_and_accepted() {
     let (out, _, _) = place.prints(&["tools", "changed", "--json"]);
     let changes: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(changes[0]["skill"], "skill://tidy/SKILL.md");
-    assert_ne!(changes[0]["accepted"], changes[0]["current"]);
+    assert_ne!(changes[0]["pinned"], changes[0]["current"]);
     // In strict mode it is not read, until it is accepted.
     let config = place.0.path().join("CONFIG/cx");
     std::fs::create_dir_all(&config).unwrap();
