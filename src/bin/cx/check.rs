@@ -5,7 +5,7 @@ mod repeated;
 use std::ops::Range;
 
 use cx::text::one_line;
-use cx::{Checked, Executor, ExecutorBuilder, Finding, FindingCode, Language, Script, Severity};
+use cx::{Checked, Executor, Finding, FindingCode, Language, Script, Severity};
 use serde_json::json;
 
 use crate::args::CheckArguments;
@@ -33,8 +33,7 @@ pub(crate) fn run(mut arguments: CheckArguments) -> anyhow::Result<ExitStatus> {
     let limits = arguments.script.limits(config.limits, config.max_limits.cpu_time);
     // No call is made, so there is nothing to audit.
     config.audit = None;
-    let builder: ExecutorBuilder = run::builder(config, language, None)?;
-    let executor = builder.build()?;
+    let executor = run::builder(config, language, None)?.build()?;
     let mut rules = ArgumentRules::new(&arguments.script);
     let script = Script::new(language, &*text);
     let mut script = script.named(&name).limits(limits).deny(std::mem::take(&mut arguments.script.deny));

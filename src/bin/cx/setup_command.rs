@@ -7,6 +7,7 @@ use std::env;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use cx::setup::{
@@ -23,6 +24,9 @@ use crate::exit::{ExitStatus, Interrupted};
 use crate::output::{print_json, print_text};
 use crate::writer;
 use crate::{diagnostic, savings, setup, signals, terminal};
+
+/// How long output may take before a question is shown.
+const MAX_FLUSH: Duration = Duration::from_secs(2);
 
 /// Sets up clients, or undoes that.
 ///
@@ -122,9 +126,6 @@ fn make_changes(
     }
     measured.map(|_saved| ExitStatus::Success).map_err(diagnostic::after_output)
 }
-
-/// How long output may take before a question is shown.
-const MAX_FLUSH: std::time::Duration = std::time::Duration::from_secs(2);
 
 fn refused() -> anyhow::Result<ExitStatus> {
     print_text("nothing was changed")?;

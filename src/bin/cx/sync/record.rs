@@ -1,7 +1,6 @@
 //! The result of a synchronization: `last-sync.json` in the state directory.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -123,9 +122,6 @@ impl SyncRecord {
     /// If it cannot be written.
     pub(super) fn finish(&mut self) -> anyhow::Result<()> {
         self.finished = now();
-        let directory = self.path.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(directory)
-            .with_context(|| format!("failed to make `{}`", shown_path(directory)))?;
         let text = format!("{:#}\n", self.to_json());
         document::replace_private(&self.path, &text)
             .with_context(|| format!("failed to write `{}`", shown_path(&self.path)))
