@@ -1,5 +1,5 @@
-//! Opens a file with a secret that a person has named: a token, a key, credentials. Other users must not be able to read
-//! or change it.
+//! Opens a file with a secret that a person has named: a token, a key, credentials. Other users must not be able to
+//! read or change it.
 //!
 //! A pipe is what some of them mean, as in `--token-file <(pass show token)`. It is read too, but not waited for
 //! without an end: a service with a pipe that nobody writes to would hang at its start and say nothing.

@@ -225,8 +225,8 @@ impl WorkerRun {
                 let used = usize::try_from(done.memory_bytes).unwrap_or(usize::MAX);
                 self.memory_bytes = used.min(host.limits().memory_bytes.saturating_mul(2));
                 match done.outcome(&host.limits(), conversation.failure_codes()) {
-                    // A worker whose run reached a limit serves no other run. It does not know the maximum that its hint
-                    // depends on.
+                    // A worker whose run reached a limit serves no other run. It does not know the maximum, on which
+                    // the hint depends.
                     Ok(Outcome::Failed(error)) if error.code == ErrorCode::CpuLimit => {
                         Outcome::Failed(failure::stopped(Some(StopReason::Cpu), host))
                     }

@@ -32,8 +32,8 @@ const MAX_CONNECTIONS: usize = 8;
 /// which is bounded.
 const MAX_WAITING: usize = 8;
 
-/// How long a connection waits before its request is refused. Peers that send nothing have lost their slots by then, and
-/// a scraper, which gives up after ten seconds, still hears the reason.
+/// How long a connection waits before its request is refused. Peers that send nothing have lost their slots by then,
+/// and a scraper, which gives up after ten seconds, still hears the reason.
 const MAX_WAIT: Duration = Duration::from_secs(8);
 
 /// How long a connection may last. Scrapers and browsers connect again; peers that send nothing lose

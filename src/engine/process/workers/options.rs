@@ -24,8 +24,8 @@ pub(crate) enum WorkerRole {
     Worker { forks: bool },
     /// Each stands for a worker of a server on another machine, which it asks for one at once.
     Remote,
-    /// Each stands for a worker that has joined a queue, and sends nothing before it has a run. It gets `SIGTERM` before
-    /// it is killed, so that it can tell the worker.
+    /// Each stands for a worker that has joined a queue, and sends nothing before it has a run. It gets `SIGTERM`
+    /// before it is killed, so that it can tell the worker.
     Queued,
 }
 
