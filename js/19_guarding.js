@@ -4,10 +4,12 @@
 import { core, primordials } from "ext:core/mod.js";
 
 const {
+  Array,
   ArrayIsArray,
   ArrayPrototype,
   ArrayPrototypePush,
   MathTrunc,
+  Object,
   ObjectDefineProperty,
   ObjectGetOwnPropertyDescriptor,
   ObjectGetPrototypeOf,

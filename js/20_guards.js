@@ -44,9 +44,11 @@ export {
 } from "ext:cx/19_guarding.js";
 
 const {
+  Array,
   ArrayIsArray,
   ArrayPrototype,
   MathTrunc,
+  Object,
   ObjectDefineProperty,
   ObjectGetOwnPropertyDescriptor,
   ObjectGetPrototypeOf,
@@ -208,7 +210,7 @@ export function steppingIterable(values, most = MAX_NATIVE_STEPS) {
 
 // The same, where `checkResult` gets each result of the iterator and returns the one to use.
 export function checkedIterable(values, checkResult) {
-  if (!isObject(values) && typeof values !== "string") {
+  if (values === null || values === undefined) {
     return values;
   }
   return {
@@ -293,7 +295,7 @@ replace(Array, "from", (original) => ({
     if (method === undefined || method === null) {
       const target = Object(items);
       args[0] = steppingProxy(target, lengthOf("Array.from", target));
-    } else if (typeof method === "function") {
+    } else {
       args[0] = steppingIterable(items);
     }
     return ReflectApply(original, this, args);

@@ -92,6 +92,49 @@ fn v_800_one_call_that_writes_many_texts_to_a_typed_array() {
     out_of_time(&scripts);
 }
 
+/// A guard asks nothing that a script can replace, and nothing twice.
+#[test]
+fn v_845_guards_do_not_believe_the_script() {
+    let numbers =
+        "const text = '1'.repeat(2 ** 20) + 'a', texts = Array(2 ** 18).fill(text), { from, of } = Array;
+         const numbers = new Float64Array(2 ** 18), Numbers = function () { return numbers };";
+    let calls = [
+        "globalThis.Array = Numbers; from.call(Numbers, texts)",
+        "globalThis.Array = Numbers; of.call(Numbers, ...texts.slice(-60_000))",
+        "let n = 0; from.call(Numbers, { get [Symbol.iterator]() { return n++ ? () => texts.values() : 5 } })",
+        "Number.prototype[Symbol.iterator] = () => texts.values(); from.call(Numbers, 5)",
+        "Number.prototype[Symbol.iterator] = () => texts.values(); Float64Array.from(5)",
+        "Object.setPrototypeOf(Number.prototype, texts); numbers.set(5)",
+    ];
+    out_of_time(&calls.map(|call| format!("{numbers} {call}")));
+    let text =
+        "const t = 'x'.repeat(2 ** 25), p = 'x'.repeat(2 ** 14), toString = () => p + 'y' + p; let n = 0;";
+    let searches = [
+        "globalThis.Boolean = () => true; t.includes({ [Symbol.match]: 0, toString })",
+        "t.includes({ get [Symbol.match]() { return n++ < 1 }, toString })",
+    ];
+    out_of_time(&searches.map(|call| format!("{text} try {{ {call} }} catch {{}} for (;;);")));
+}
+
+/// What V8 makes of the same.
+#[tokio::test]
+async fn v_845_what_is_no_object_is_read_as_v8_reads_it() {
+    let source = "
+        Number.prototype[Symbol.iterator] = function* () { yield +this; yield '2' };
+        const iterated = [[...Uint8Array.from(7)], Array.from(7), class extends Array {}.from(8).length];
+        delete Number.prototype[Symbol.iterator];
+        const target = new Uint8Array(3), late = [];
+        target.set('12', 1); target.set(true); target.set(5n);
+        for (const act of [() => Object.fromEntries(5), () => target.set(null), () => Uint8Array.from(null),
+                           () => 'abc'.includes(/b/), () => 'abc'.includes({ [Symbol.match]: true })])
+            try { act(); late.push('none') } catch (error) { late.push(error.name) }
+        late.push(await Promise.all(5).catch((error) => error.name));
+        return [iterated, [...Uint8Array.from(5)], Array.from(5), [...target], late,
+                'abc'.includes({ [Symbol.match]: '', toString: () => 'b' })]";
+    let late = ["TypeError"; 6];
+    assert_eq!(value(source).await, json!([[[7, 2], [7, "2"], 2], [], [], [0, 1, 2], late, true]));
+}
+
 #[test]
 fn v_789_one_call_with_many_arguments_that_become_numbers() {
     let calls = ["Math.max", "Math.min", "Math.hypot", "String.fromCharCode", "String.fromCodePoint"];
