@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::ops::Deref;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Weak};
@@ -39,6 +40,9 @@ const DIRECTORY_BUSY: &str = "the file system of this granted directory does not
                               for it as may: a person should check whether it can be reached";
 const ALL_BUSY: &str = "the file systems of other granted directories do not answer, and as many operations wait for \
                         them as may: a person should check whether they can be reached";
+
+/// The permits for operations on all granted directories.
+static ALL: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(MAX_OPERATIONS)));
 
 /// What an operation completes with. It begins when it is polled first.
 pub(super) type Operation<T> = BoxFuture<'static, Result<T, FileError>>;
@@ -89,7 +93,6 @@ impl System {
         of_directory: Arc<Semaphore>,
         work: impl FnOnce() -> Result<T, FileError> + Send + 'static,
     ) -> Operation<T> {
-        static ALL: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(MAX_OPERATIONS)));
         let (operations, runtime) = (Arc::clone(&self.operations), self.runtime.clone());
         Box::pin(async move {
             let of_run =
@@ -191,17 +194,16 @@ impl GrantedDirectories for Arc<System> {
     fn open(&self, mount: Arc<Mount>, path: &GuestPath, mode: OpenMode) -> Operation<Arc<dyn GrantedFile>> {
         let (names, system) = (below(path, &mount), Self::clone(self));
         self.blocking(mount.permits(), move || {
-            let file = Arc::new(mount.open(&names, mode, &system.quota)?);
-            Ok(Arc::new(SystemFile { file, permits: mount.permits(), system }) as Arc<dyn GrantedFile>)
+            let file = mount.open(&names, mode, &system.quota)?;
+            let file = Arc::new(BlockingDrop::new(file, mount.permits(), system.runtime.clone()));
+            Ok(Arc::new(SystemFile { file, system }) as Arc<dyn GrantedFile>)
         })
     }
 }
 
 /// An open file of this machine.
 struct SystemFile {
-    file: Arc<File>,
-    /// Those of its granted directory.
-    permits: Arc<Semaphore>,
+    file: Arc<BlockingDrop<File>>,
     system: Arc<System>,
 }
 
@@ -210,7 +212,53 @@ impl SystemFile {
         &self,
         work: impl FnOnce() -> Result<T, FileError> + Send + 'static,
     ) -> Operation<T> {
-        self.system.blocking(Arc::clone(&self.permits), work)
+        self.system.blocking(Arc::clone(&self.file.permits), work)
+    }
+}
+
+/// What is dropped on a thread that may block, with permits as an operation has them. Closing a file can wait for its
+/// file system, and the thread that needs the file no longer is a script's, or the one that speaks to a worker process.
+pub(super) struct BlockingDrop<T: Send + 'static> {
+    /// `None` only while this is dropped.
+    value: Option<T>,
+    /// Those of its granted directory.
+    permits: Arc<Semaphore>,
+    runtime: Handle,
+}
+
+impl<T: Send + 'static> BlockingDrop<T> {
+    pub(super) fn new(value: T, permits: Arc<Semaphore>, runtime: Handle) -> Self {
+        Self { value: Some(value), permits, runtime }
+    }
+}
+
+impl<T: Send + 'static> Deref for BlockingDrop<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.value.as_ref().expect("the value is there until this is dropped")
+    }
+}
+
+impl<T: Send + 'static> Drop for BlockingDrop<T> {
+    fn drop(&mut self) {
+        let Some(value) = self.value.take() else { return };
+        let (of_directory, runtime) = (Arc::clone(&self.permits), self.runtime.clone());
+        let drop_on_thread = move |permits: (OwnedSemaphorePermit, OwnedSemaphorePermit)| {
+            // Where the system has no thread for it, it is dropped here.
+            let _detached = probe::spawn_blocking(&runtime, move || drop((value, permits)));
+        };
+        // Nearly always there are permits. Then nothing depends on when the runtime is polled next.
+        let now = Arc::clone(&of_directory).try_acquire_owned();
+        if let (Ok(now), Ok(of_all)) = (now, Arc::clone(&ALL).try_acquire_owned()) {
+            return drop_on_thread((now, of_all));
+        }
+        self.runtime.spawn(async move {
+            let of_directory = of_directory.acquire_owned().await;
+            if let (Ok(of_directory), Ok(of_all)) = (of_directory, Arc::clone(&ALL).acquire_owned().await) {
+                drop_on_thread((of_directory, of_all));
+            }
+        });
     }
 }
 

@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
+use std::thread::ThreadId;
 
 use tokio::runtime::Handle;
 use tokio::task::{JoinSet, yield_now};
-use tokio::time::advance;
+use tokio::time::{advance, sleep};
 
 use super::super::operations::{
-    MAX_OPERATIONS, MAX_OPERATIONS_OF_DIRECTORY, MAX_WAIT, Operation, System, permits_of,
+    BlockingDrop, MAX_OPERATIONS, MAX_OPERATIONS_OF_DIRECTORY, MAX_WAIT, Operation, System, permits_of,
 };
 use super::super::quota::QuotaUse;
 use super::*;
@@ -70,4 +71,42 @@ async fn v_842_a_file_system_that_hangs_leaves_threads_for_the_others() {
     }
     assert_eq!(answered, MAX_OPERATIONS_OF_DIRECTORY);
     assert_eq!(late.entries(&directory).await.unwrap().len(), 1);
+}
+
+/// Says on which thread it was dropped.
+struct Told(Sender<ThreadId>);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        let _is_over = self.0.send(thread::current().id());
+    }
+}
+
+/// Threat 846. A file system can hang after a file was read, so that closing it does not end.
+#[tokio::test]
+async fn v_846_a_file_is_closed_on_a_thread_that_may_block() {
+    let place = tempfile::tempdir().unwrap();
+    let permits = permits_of(place.path());
+    let (sender, closed) = channel();
+    let close = || drop(BlockingDrop::new(Told(sender.clone()), Arc::clone(&permits), Handle::current()));
+    close();
+    let thread = closed.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert_ne!(thread, thread::current().id());
+
+    // As many operations as may wait for the file system: what closes another file has no thread yet.
+    let all = u32::try_from(MAX_OPERATIONS_OF_DIRECTORY).unwrap();
+    let waiting = Arc::clone(&permits).acquire_many_owned(all).await.unwrap();
+    close();
+    for _ in 0..100 {
+        yield_now().await;
+    }
+    assert!(closed.try_recv().is_err());
+    drop(waiting);
+    let thread = loop {
+        match closed.try_recv() {
+            Ok(thread) => break thread,
+            Err(_not_yet) => sleep(Duration::from_millis(1)).await,
+        }
+    };
+    assert_ne!(thread, thread::current().id());
 }
