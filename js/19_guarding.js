@@ -4,13 +4,16 @@
 import { core, primordials } from "ext:core/mod.js";
 
 const {
+  Array,
   ArrayIsArray,
   ArrayPrototype,
   ArrayPrototypePush,
   MathTrunc,
+  Object,
   ObjectDefineProperty,
   ObjectGetOwnPropertyDescriptor,
   ObjectGetPrototypeOf,
+  ObjectHasOwn,
   ObjectPrototype,
   Proxy,
   RangeError,
@@ -39,6 +42,10 @@ const MAX_GENERIC_ELEMENTS = 2 ** 24;
 export const MAX_QUICK_COMPARE = 256;
 // Maximum number of elements that V8 may sort as text in one native call. The texts may be long.
 export const MAX_NATIVE_SORT = 32;
+// V8 may make properties of as many at once, whose names may be long texts, or numbers of a typed array, or wait for as
+// many promises. If one of those was rejected, deno_core searches it among all that were rejected in this turn, of
+// which a script can make so many that each search takes milliseconds.
+export const MAX_NATIVE_LONG_STEPS = 64;
 // More arguments than the stack has room for. V8 makes a list of all of them before it checks.
 const MAX_ARGUMENTS = 2 ** 20;
 
@@ -166,6 +173,27 @@ export function isOrdinaryArray(value) {
       ObjectGetPrototypeOf(ArrayPrototype) === ObjectPrototype);
 }
 
+// Whether a property still has this value. An accessor does not count: it could return another value later.
+export function stillIs(holder, key, value) {
+  const descriptor = ObjectGetOwnPropertyDescriptor(holder, key);
+  return descriptor !== undefined && descriptor.value === value;
+}
+
+const arraySpecies = ObjectGetOwnPropertyDescriptor(Array, SymbolSpecies).get;
+
+// Whether the result of V8's methods of this ordinary array is an array. Its species may make a typed array, where V8
+// makes numbers of texts.
+function makesArray(array) {
+  return ObjectGetPrototypeOf(array) === ArrayPrototype && !ObjectHasOwn(array, "constructor") &&
+    stillIs(ArrayPrototype, "constructor", Array) &&
+    ObjectGetOwnPropertyDescriptor(Array, SymbolSpecies)?.get === arraySpecies;
+}
+
+// Whether V8 may copy elements of this ordinary array.
+export function copiesQuickly(array) {
+  return array.length <= MAX_NATIVE_LONG_STEPS || makesArray(array);
+}
+
 // The length of a value that is not an ordinary array, read once, as V8 reads it.
 export function lengthOf(name, value) {
   const number = +value.length;
@@ -283,6 +311,39 @@ export function concatPart(value) {
 
 export function isConcatReady(value) {
   return !isObject(value) || (isOrdinaryArray(value) && !(SymbolIsConcatSpreadable in value));
+}
+
+// Whether V8 may concatenate this ordinary array and `values`, each of which is one too, or no list.
+export function concatenatesQuickly(array, values) {
+  let count = array.length;
+  for (let index = 0; index < values.length; index++) {
+    count += ArrayIsArray(values[index]) ? values[index].length : 1;
+  }
+  return count <= MAX_NATIVE_LONG_STEPS || makesArray(array);
+}
+
+// As V8 concatenates the same.
+export function concatenate(array, values) {
+  const made = speciesCreate(array);
+  const result = made === undefined ? [] : made;
+  let next = 0;
+  for (let position = -1; position < values.length; position++) {
+    const value = position < 0 ? array : values[position];
+    if (!ArrayIsArray(value)) {
+      append(result, next, value, false);
+      next++;
+      continue;
+    }
+    const length = value.length;
+    for (let index = 0; index < length; index++) {
+      if (index in value) {
+        append(result, next + index, value[index], false);
+      }
+    }
+    next += length;
+  }
+  result.length = next;
+  return result;
 }
 
 // An iterator with the results of `iterator` whose steps run JavaScript. `checkResult` gets each result and returns the

@@ -38,6 +38,8 @@ const MAX_TEXT_PROPERTIES = 30;
 const MAX_NAMED_GROUPS = 4_000;
 const MAX_BRACKETS = 10_000;
 const PROPERTIES = ["\\p", "\\P"];
+// Maximum length of a list, as the language says.
+const MAX_LENGTH = 2 ** 53 - 1;
 const CLASSES = ["\\w", "\\W", "\\d", "\\D", "\\s", "\\S"];
 const TEXT_PROPERTIES = ["\\p{RGI_", "\\p{Basic_Emoji"];
 const NAMED_GROUPS = ["(?<"];
@@ -104,7 +106,7 @@ export function boundedText(name, value) {
 
 export function toLength(value) {
   const number = +value;
-  return number > 0 ? MathMin(number - number % 1 || number, Number.MAX_SAFE_INTEGER) : 0;
+  return number > 0 ? MathMin(number - number % 1 || number, MAX_LENGTH) : 0;
 }
 
 // --- searching for text -------------------------------------------------------------------------
@@ -178,7 +180,7 @@ export function isRegExpLike(value) {
     return false;
   }
   const flag = value[SymbolMatch];
-  return flag === undefined ? core.isRegExp(value) : Boolean(flag);
+  return flag === undefined ? core.isRegExp(value) : !!flag;
 }
 
 // Both texts of a search, converted once; `undefined` if V8's own search may be used.

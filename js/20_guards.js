@@ -12,13 +12,17 @@ import {
   argumentList,
   callStepping,
   closeQuietly,
+  concatenate,
+  concatenatesQuickly,
   concatPart,
+  copiesQuickly,
   defineBuiltIn,
   flatten,
   isConcatReady,
   isObject,
   isOrdinaryArray,
   lengthOf,
+  MAX_NATIVE_LONG_STEPS,
   MAX_NATIVE_SORT,
   MAX_QUICK_COMPARE,
   noteProxy,
@@ -26,6 +30,7 @@ import {
   replace,
   steppingIterator,
   steppingProxy,
+  stillIs,
   wrapConstructor,
 } from "ext:cx/19_guarding.js";
 
@@ -44,11 +49,12 @@ export {
 } from "ext:cx/19_guarding.js";
 
 const {
+  Array,
   ArrayIsArray,
   ArrayPrototype,
   MathTrunc,
+  Object,
   ObjectDefineProperty,
-  ObjectGetOwnPropertyDescriptor,
   ObjectGetPrototypeOf,
   ObjectHasOwn,
   ReflectApply,
@@ -66,10 +72,10 @@ replace(globalThis.Proxy, "revocable", (original) => ({
 }).method);
 defineBuiltIn(globalThis, "Proxy", wrapConstructor(globalThis.Proxy, noteProxy));
 
-function guardArrayMethod(name, callbackTakes) {
+function guardArrayMethod(name, callbackTakes, copies = false) {
   replace(ArrayPrototype, name, (original) => ({
     method(...args) {
-      return isOrdinaryArray(this)
+      return isOrdinaryArray(this) && (!copies || copiesQuickly(this))
         ? ReflectApply(original, this, args)
         : callStepping(original, name, this, args, callbackTakes);
     },
@@ -77,12 +83,15 @@ function guardArrayMethod(name, callbackTakes) {
 }
 
 const PLAIN_METHODS = [
-  "copyWithin", "fill", "join", "reverse", "shift", "slice", "splice", "toLocaleString", "toReversed", "toSpliced",
-  "unshift", "with",
+  "copyWithin", "fill", "join", "reverse", "shift", "toLocaleString", "toReversed", "toSpliced", "unshift", "with",
 ];
 for (let index = 0; index < PLAIN_METHODS.length; index++) {
   guardArrayMethod(PLAIN_METHODS[index], 0);
 }
+
+// They copy elements to what the species of the array makes. `map` and `filter` call a function for each.
+guardArrayMethod("slice", 0, true);
+guardArrayMethod("splice", 0, true);
 
 const CALLBACK_METHODS = [
   "every", "filter", "find", "findIndex", "findLast", "findLastIndex", "forEach", "map", "some",
@@ -157,10 +166,11 @@ replace(ArrayPrototype, "concat", (original) => ({
         args[index] = concatPart(args[index]);
       }
     }
-    if (this === null || this === undefined || (isObject(this) && isConcatReady(this))) {
+    if (this === null || this === undefined) {
       return ReflectApply(original, this, args);
     }
-    return ReflectApply(original, concatPart(Object(this)), args);
+    const array = isObject(this) && isConcatReady(this) ? this : concatPart(Object(this));
+    return concatenatesQuickly(array, args) ? ReflectApply(original, array, args) : concatenate(array, args);
   },
 }).method);
 
@@ -170,12 +180,6 @@ const TypedArrayPrototype = TypedArray.prototype;
 const arrayValues = ArrayPrototype[SymbolIterator];
 const typedArrayValues = TypedArrayPrototype[SymbolIterator];
 const arrayIteratorNext = ArrayIteratorPrototype.next;
-
-// Whether a property still has this value. An accessor does not count: it could return another value later.
-function stillIs(holder, key, value) {
-  const descriptor = ObjectGetOwnPropertyDescriptor(holder, key);
-  return descriptor !== undefined && descriptor.value === value;
-}
 
 // Whether iterating over `value` iterates over the elements of an ordinary array or typed array.
 export function iteratesOrdinarily(value) {
@@ -196,10 +200,6 @@ export function iteratesOrdinarily(value) {
 
 // V8 may group or add as many elements of a list at once.
 const MAX_NATIVE_STEPS = 2 ** 16;
-// V8 may make properties of as many at once, whose names may be long texts, or wait for as many promises. If one of
-// those was rejected, deno_core searches it among all that were rejected in this turn, of which a script can make so
-// many that each search takes milliseconds.
-const MAX_NATIVE_LONG_STEPS = 64;
 
 // `values`, or an iterable with the same elements whose steps run JavaScript.
 export function steppingIterable(values, most = MAX_NATIVE_STEPS) {
@@ -208,7 +208,7 @@ export function steppingIterable(values, most = MAX_NATIVE_STEPS) {
 
 // The same, where `checkResult` gets each result of the iterator and returns the one to use.
 export function checkedIterable(values, checkResult) {
-  if (!isObject(values) && typeof values !== "string") {
+  if (values === null || values === undefined) {
     return values;
   }
   return {
@@ -293,7 +293,7 @@ replace(Array, "from", (original) => ({
     if (method === undefined || method === null) {
       const target = Object(items);
       args[0] = steppingProxy(target, lengthOf("Array.from", target));
-    } else if (typeof method === "function") {
+    } else {
       args[0] = steppingIterable(items);
     }
     return ReflectApply(original, this, args);

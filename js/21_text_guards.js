@@ -77,10 +77,13 @@ replace(StringPrototype, "indexOf", (original) => ({
   },
 }).method);
 
+// For V8, which refuses it: a script's own object could be a regular expression at the first look only.
+const REGEXP_LIKE = { __proto__: null, [SymbolMatch]: true };
+
 replace(StringPrototype, "includes", (original) => ({
   method(pattern, from) {
     return isRegExpLike(pattern)
-      ? FunctionPrototypeCall(original, this, pattern, from)
+      ? FunctionPrototypeCall(original, this, REGEXP_LIKE, from)
       : searchForwards(original, this, pattern, from, (place) => place !== -1);
   },
 }).method);

@@ -20,6 +20,7 @@ import { checkKeys, checkText } from "ext:cx/21_text_guards.js";
 const {
   ArrayBufferIsView,
   ArrayFrom,
+  Object,
   ObjectDefineProperty,
   ObjectGetOwnPropertyDescriptor,
   ObjectGetPrototypeOf,
@@ -55,7 +56,7 @@ function convertsQuickly(list) {
 
 // The source of a typed array, with steps that run JavaScript. `isMapped`: a function makes the numbers.
 function steppingSource(name, items, isMapped = false) {
-  if (!isObject(items)) {
+  if (items === null || items === undefined) {
     return items;
   }
   if (iteratesOrdinarily(items)) {
@@ -65,7 +66,8 @@ function steppingSource(name, items, isMapped = false) {
   } else {
     const method = items[SymbolIterator];
     if (method === undefined || method === null) {
-      return steppingProxy(items, lengthOf(name, items));
+      const source = Object(items);
+      return steppingProxy(source, lengthOf(name, source));
     }
     if (isMapped || typeof method !== "function") {
       return steppingIterable(items);
@@ -114,9 +116,9 @@ const ELEMENTS = {
 replace(TypedArray.prototype, "set", (original) => ({
   method(...args) {
     const source = args[0];
-    if (isObject(source) && TypedArrayPrototypeGetSymbolToStringTag(source) === undefined) {
+    if (source !== null && source !== undefined && TypedArrayPrototypeGetSymbolToStringTag(source) === undefined) {
       const isQuick = iteratesOrdinarily(source) && convertsQuickly(source);
-      args[0] = isQuick ? source : new Proxy(source, ELEMENTS);
+      args[0] = isQuick ? source : new Proxy(Object(source), ELEMENTS);
     }
     return ReflectApply(original, this, args);
   },

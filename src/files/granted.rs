@@ -15,9 +15,11 @@ use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
 use parking_lot::Mutex;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
 
 use super::error::{FileError, FileErrorCode};
 use super::metadata::{Entry, EntryKind, Metadata, OpenMode};
+use super::operations::permits_of;
 use super::path::GuestPath;
 use super::quota::QuotaUse;
 use crate::durations::nanoseconds;
@@ -54,6 +56,8 @@ pub(super) struct Mount {
     root: PathBuf,
     /// The path from `root` to the directory; empty for `root` itself.
     inner: PathBuf,
+    /// For operations on `root`, of all runs.
+    permits: Arc<Semaphore>,
     handle: Mutex<Option<Arc<Dir>>>,
 }
 
@@ -63,7 +67,12 @@ impl Mount {
         let GrantedDirectory { root, path, access } = directory;
         let guest = GuestPath::of_directory(&path)?;
         let inner = path.strip_prefix(&root).ok()?.to_owned();
-        Some(Self { guest, access, root, inner, handle: Mutex::default() })
+        let permits = permits_of(&root);
+        Some(Self { guest, access, root, inner, permits, handle: Mutex::default() })
+    }
+
+    pub(super) fn permits(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.permits)
     }
 
     fn directory(&self) -> Result<Arc<Dir>, FileError> {

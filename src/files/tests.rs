@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::*;
 
+mod hung;
 mod scratch;
 
 const QUOTA: FileQuota = FileQuota { written_bytes: 10_000, files: 5, file_bytes: 4_000 };

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
+use super::waiting_bytes::{HeldBytes, WaitingBytes};
 use crate::tools::Progress;
 
 /// Maximum number of events that wait to be sent. Further ones are dropped: the answer contains all output in any case.
@@ -45,26 +46,35 @@ pub(crate) struct EventReader<E> {
 
 struct Shared<E> {
     /// Has at most one report.
-    waiting: Mutex<VecDeque<Queued<E>>>,
+    waiting: Mutex<VecDeque<Waiting<E>>>,
+    bytes: WaitingBytes,
     added: Notify,
+}
+
+struct Waiting<E> {
+    queued: Queued<E>,
+    /// Those of an event.
+    _bytes: Option<HeldBytes>,
 }
 
 /// Makes an empty queue.
 pub(crate) fn event_queue<E>() -> (EventQueue<E>, EventReader<E>) {
-    let shared = Arc::new(Shared { waiting: Mutex::default(), added: Notify::new() });
+    let shared =
+        Arc::new(Shared { waiting: Mutex::default(), bytes: WaitingBytes::new(), added: Notify::new() });
     (EventQueue { shared: Arc::downgrade(&shared) }, EventReader { shared, next_report: Instant::now() })
 }
 
 impl<E> EventQueue<E> {
-    /// Appends an event. Returns whether there was room for it; if not, it is dropped.
-    pub(crate) fn push(&self, event: E) -> bool {
+    /// Appends an event with this much text. Returns whether there was room for it; if not, it is dropped.
+    pub(crate) fn push(&self, event: E, text_bytes: usize) -> bool {
         let Some(shared) = self.shared.upgrade() else { return false };
         {
             let mut waiting = shared.waiting.lock();
             if waiting.len() >= MAX_WAITING {
                 return false;
             }
-            waiting.push_back(Queued::Event(event));
+            let Some(held) = shared.bytes.hold(text_bytes) else { return false };
+            waiting.push_back(Waiting { queued: Queued::Event(event), _bytes: Some(held) });
         }
         shared.added.notify_one();
         true
@@ -76,11 +86,11 @@ impl<E> EventQueue<E> {
         let Some(shared) = self.shared.upgrade() else { return };
         {
             let mut waiting = shared.waiting.lock();
-            let earlier = waiting.iter().rposition(|queued| matches!(queued, Queued::Report(_)));
+            let earlier = waiting.iter().rposition(|entry| matches!(entry.queued, Queued::Report(_)));
             if let Some(earlier) = earlier {
                 waiting.remove(earlier);
             }
-            waiting.push_back(Queued::Report(report));
+            waiting.push_back(Waiting { queued: Queued::Report(report), _bytes: None });
         }
         shared.added.notify_one();
     }
@@ -111,14 +121,15 @@ impl<E> EventReader<E> {
     fn pop(&mut self, with_last_report: bool) -> Option<Queued<E>> {
         let mut waiting = self.shared.waiting.lock();
         let is_last = waiting.len() == 1;
-        if is_last && !with_last_report && matches!(waiting.front(), Some(Queued::Report(_))) {
+        let is_report = |entry: &Waiting<E>| matches!(entry.queued, Queued::Report(_));
+        if is_last && !with_last_report && waiting.front().is_some_and(is_report) {
             return None;
         }
-        let queued = waiting.pop_front();
-        if let Some(Queued::Report(_)) = queued {
+        let queued = waiting.pop_front()?.queued;
+        if matches!(queued, Queued::Report(_)) {
             self.next_report = Instant::now() + REPORT_INTERVAL;
         }
-        queued
+        Some(queued)
     }
 }
 

@@ -60,6 +60,7 @@ mod incoming;
 mod list_changes;
 mod notifications;
 mod prompt;
+mod waiting_bytes;
 
 mod answer;
 mod guide;

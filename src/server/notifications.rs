@@ -140,7 +140,9 @@ impl RunNotifications {
             script = match of {
                 ProgressOf::Tool => script.on_progress(move |call| report(&call.progress)),
                 ProgressOf::Script => script.on_report(report).on_call(move |call| {
-                    let _full = calls.push(RunNotification::CallEnded(call_text(call)));
+                    let text = call_text(call);
+                    let bytes = text.len();
+                    let _full = calls.push(RunNotification::CallEnded(text), bytes);
                 }),
             };
         }
@@ -150,9 +152,12 @@ impl RunNotifications {
             script.on_kept_output = Some(Arc::new(move |entry: &Output| {
                 let Output::Log { level, text } = entry else { return };
                 let severity = severity(*level);
-                if rank(severity) >= rank(min)
-                    && !queue.push(RunNotification::Printed(severity, shortened(text)))
-                {
+                if rank(severity) < rank(min) {
+                    return;
+                }
+                let line = shortened(text);
+                let bytes = line.len();
+                if !queue.push(RunNotification::Printed(severity, line), bytes) {
                     dropped.fetch_add(1, Ordering::Relaxed);
                 }
             }));

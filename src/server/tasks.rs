@@ -10,6 +10,7 @@ use futures::FutureExt as _;
 use parking_lot::Mutex;
 use rmcp::model::{CallToolResult, CreateTaskResult};
 use rmcp::task_manager::{TaskContext, TaskExit, TaskManager, TaskOptions};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::client_slots::{ClientSlot, ClientSlots};
@@ -258,8 +259,8 @@ impl Tasks {
     }
 }
 
-/// The bytes of a result as JSON.
-pub(crate) fn bytes_of(result: &CallToolResult) -> usize {
+/// The bytes of a value as JSON.
+pub(crate) fn bytes_of(value: &impl Serialize) -> usize {
     struct Count(usize);
     impl Write for Count {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -272,8 +273,8 @@ pub(crate) fn bytes_of(result: &CallToolResult) -> usize {
         }
     }
     let mut count = Count(0);
-    // A result that has no JSON is not kept.
-    let _no_json = serde_json::to_writer(&mut count, result);
+    // What has no JSON is neither kept nor sent.
+    let _no_json = serde_json::to_writer(&mut count, value);
     count.0
 }
 

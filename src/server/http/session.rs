@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::accepted::AcceptedToken;
 use super::shares::{Eviction, EvictionCandidate, Holder, TenantKey};
-use super::streams::{MAX_WAITING, NotRead, RequestStream, Streams, cancellation};
+use super::streams::{NotRead, RequestStream, StreamReceiver, Streams, cancellation, stream_queue};
 use crate::conventions;
 use crate::server::request_id::ClientRequestId;
 use crate::server::request_span::CountedSession;
@@ -112,7 +112,7 @@ impl HttpSession {
 
     /// Opens the standalone stream. It replaces an earlier one.
     pub(crate) fn listen(self: Arc<Self>) -> SessionStream {
-        let (sender, receiver) = mpsc::channel(MAX_WAITING);
+        let (sender, receiver) = stream_queue();
         {
             let mut streams = self.streams.lock();
             streams.is_used = true;
@@ -133,7 +133,7 @@ impl HttpSession {
         message: ClientJsonRpcMessage,
     ) -> Result<SessionStream, SessionError> {
         let JsonRpcMessage::Request(mut request) = message else { return Err(SessionError::Ended) };
-        let (sender, receiver) = mpsc::channel(MAX_WAITING);
+        let (sender, receiver) = stream_queue();
         let number = {
             let mut streams = self.streams.lock();
             streams.last_id += 1;
@@ -241,7 +241,7 @@ impl HttpSession {
 
 /// A stream that a client reads: the messages of one request, or the standalone stream.
 pub(crate) struct SessionStream {
-    receiver: mpsc::Receiver<ServerSseMessage>,
+    receiver: StreamReceiver,
     request: Option<i64>,
     session: Arc<HttpSession>,
 }

@@ -1,6 +1,7 @@
 //! The streams of one session, and which of them a message is sent on.
 
 use std::collections::HashMap;
+use std::task::{Context, Poll};
 use std::time::Instant;
 
 use rmcp::model::{
@@ -11,11 +12,13 @@ use rmcp::service::OriginatingRequestId;
 use rmcp::transport::streamable_http_server::session::ServerSseMessage;
 use tokio::sync::mpsc;
 
+use crate::server::tasks::bytes_of;
 use crate::server::unserved;
+use crate::server::waiting_bytes::{HeldBytes, WaitingBytes};
 
 /// Maximum number of messages that wait for the client to read a stream. Further notifications are
 /// dropped, as over stdio.
-pub(crate) const MAX_WAITING: usize = 256;
+const MAX_WAITING: usize = 256;
 
 /// Slots of a stream's queue that notifications leave free for approval prompts, which must not be
 /// lost.
@@ -30,10 +33,10 @@ pub(crate) struct Streams {
     pub(crate) requests: HashMap<i64, RequestStream>,
     pub(crate) last_id: i64,
     /// The standalone stream (GET), if the client has opened one.
-    pub(crate) standalone: Option<mpsc::Sender<ServerSseMessage>>,
+    pub(crate) standalone: Option<StreamSender>,
     /// The server's requests that the client has not answered, with the stream that each was sent
     /// on.
-    pub(crate) server_requests: HashMap<RequestId, mpsc::Sender<ServerSseMessage>>,
+    pub(crate) server_requests: HashMap<RequestId, StreamSender>,
     /// When the client last sent something, or a stream ended.
     pub(crate) used: Instant,
     /// Whether the client has sent anything after its first request. Every real client does so at
@@ -45,7 +48,41 @@ pub(crate) struct Streams {
 pub(crate) struct RequestStream {
     pub(crate) client_id: RequestId,
     pub(crate) progress: Option<ProgressToken>,
-    pub(crate) sender: mpsc::Sender<ServerSseMessage>,
+    pub(crate) sender: StreamSender,
+}
+
+/// The queue of a stream, for what is sent on it.
+#[derive(Clone)]
+pub(crate) struct StreamSender {
+    queue: mpsc::Sender<WaitingMessage>,
+    bytes: WaitingBytes,
+}
+
+/// The same queue, for the client that reads the stream.
+pub(crate) struct StreamReceiver(mpsc::Receiver<WaitingMessage>);
+
+struct WaitingMessage {
+    message: ServerSseMessage,
+    /// Those of a notification. The connection counts those of an answer, and there are few prompts.
+    _bytes: Option<HeldBytes>,
+}
+
+/// Makes the queue of a stream.
+pub(crate) fn stream_queue() -> (StreamSender, StreamReceiver) {
+    let (queue, receiver) = mpsc::channel(MAX_WAITING);
+    (StreamSender { queue, bytes: WaitingBytes::new() }, StreamReceiver(receiver))
+}
+
+impl StreamReceiver {
+    /// The next message. `None` when the stream has ended.
+    pub(crate) async fn recv(&mut self) -> Option<ServerSseMessage> {
+        self.0.recv().await.map(|waiting| waiting.message)
+    }
+
+    /// The same, for a stream.
+    pub(crate) fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Option<ServerSseMessage>> {
+        self.0.poll_recv(context).map(|waiting| waiting.map(|waiting| waiting.message))
+    }
 }
 
 /// The client does not read, or is gone.
@@ -66,8 +103,8 @@ impl Streams {
     }
 
     /// The standalone stream, if the client still reads it.
-    pub(crate) fn standalone(&self) -> Option<&mpsc::Sender<ServerSseMessage>> {
-        self.standalone.as_ref().filter(|sender| !sender.is_closed())
+    pub(crate) fn standalone(&self) -> Option<&StreamSender> {
+        self.standalone.as_ref().filter(|sender| !sender.queue.is_closed())
     }
 
     /// This module's ids of the requests with the client's id `client_id`.
@@ -80,7 +117,7 @@ impl Streams {
     }
 
     /// The stream of the request that a message belongs to, or else the standalone stream.
-    fn stream_of(&self, message: &impl GetExtensions) -> Option<&mpsc::Sender<ServerSseMessage>> {
+    fn stream_of(&self, message: &impl GetExtensions) -> Option<&StreamSender> {
         let of = match message.extensions().get::<OriginatingRequestId>() {
             Some(OriginatingRequestId(RequestId::Number(number))) => self.requests.get(number),
             _ => None,
@@ -89,7 +126,7 @@ impl Streams {
     }
 
     /// Queues a message on its stream. Answers get the client's id. Notifications are dropped if
-    /// their stream is full.
+    /// their stream is full, or has too many bytes of them.
     ///
     /// # Errors
     ///
@@ -100,20 +137,20 @@ impl Streams {
                 let Some(stream) = self.remove(&response.id) else { return Ok(()) };
                 self.cancel_prompts(&stream.sender);
                 response.id = stream.client_id;
-                push(&stream.sender, message, 0)
+                push(&stream.sender, message, None, 0)
             }
             JsonRpcMessage::Error(error) => {
                 let Some(stream) = error.id.as_ref().and_then(|id| self.remove(id)) else { return Ok(()) };
                 self.cancel_prompts(&stream.sender);
                 error.id = Some(stream.client_id);
                 unserved::explain(&mut error.error);
-                push(&stream.sender, message, 0)
+                push(&stream.sender, message, None, 0)
             }
             JsonRpcMessage::Request(request) => {
                 let sender = self.stream_of(&request.request).cloned().ok_or(NotRead)?;
-                self.server_requests.retain(|_, sender| !sender.is_closed());
+                self.server_requests.retain(|_, sender| !sender.queue.is_closed());
                 let id = request.id.clone();
-                push(&sender, message, KEPT_FOR_ANSWER)?;
+                push(&sender, message, None, KEPT_FOR_ANSWER)?;
                 self.server_requests.insert(id, sender);
                 Ok(())
             }
@@ -130,9 +167,11 @@ impl Streams {
                     }
                     other => self.stream_of(other).cloned(),
                 };
-                if let Some(sender) = sender {
-                    // Notifications are best effort: they are dropped when the queue is full.
-                    let _dropped = push(&sender, message, KEPT_FOR_PROMPTS);
+                // Notifications are best effort: they are dropped when the queue is full.
+                if let Some(sender) = sender
+                    && let Some(held) = sender.bytes.hold(bytes_of(&message))
+                {
+                    let _dropped = push(&sender, message, Some(held), KEPT_FOR_PROMPTS);
                 }
                 Ok(())
             }
@@ -140,14 +179,15 @@ impl Streams {
     }
 
     /// Cancels the open prompts of a stream that is about to end, because they belong to its call.
-    fn cancel_prompts(&mut self, sender: &mpsc::Sender<ServerSseMessage>) {
+    fn cancel_prompts(&mut self, sender: &StreamSender) {
         self.server_requests.retain(|id, asked_in| {
-            let is_kept = !asked_in.same_channel(sender);
+            let is_kept = !asked_in.queue.same_channel(&sender.queue);
             if !is_kept {
                 let params = CancelledNotificationParam::new(Some(id.clone()), None);
                 let notification =
                     ServerNotification::CancelledNotification(CancelledNotification::new(params));
-                let _dropped = push(sender, JsonRpcMessage::notification(notification), KEPT_FOR_ANSWER);
+                let message = JsonRpcMessage::notification(notification);
+                let _dropped = push(sender, message, None, KEPT_FOR_ANSWER);
             }
             is_kept
         });
@@ -162,14 +202,16 @@ impl Streams {
 
 /// Queues a message at once, if at least `left` slots stay free.
 fn push(
-    sender: &mpsc::Sender<ServerSseMessage>,
+    sender: &StreamSender,
     message: ServerJsonRpcMessage,
+    bytes: Option<HeldBytes>,
     left: usize,
 ) -> Result<(), NotRead> {
-    if sender.capacity() <= left {
+    if sender.queue.capacity() <= left {
         return Err(NotRead);
     }
-    sender.try_send(ServerSseMessage::from_message(message)).map_err(|_full| NotRead)
+    let waiting = WaitingMessage { message: ServerSseMessage::from_message(message), _bytes: bytes };
+    sender.queue.try_send(waiting).map_err(|_full| NotRead)
 }
 
 /// The notification that cancels a request.

@@ -73,8 +73,8 @@ impl RunEvents {
         let reports = queue.clone();
         let send = {
             let dropped = Arc::clone(&dropped);
-            move |event| {
-                if !queue.push(event) {
+            move |event, text_bytes| {
+                if !queue.push(event, text_bytes) {
                     dropped.fetch_add(1, Ordering::Relaxed);
                 }
             }
@@ -82,14 +82,16 @@ impl RunEvents {
         let send_call = send.clone();
         let mut script = script
             .on_report(move |progress: &Progress| reports.push_report(progress.clone()))
-            .on_call(move |call| send_call(call_event(call)));
+            .on_call(move |call| send_call(call_event(call), call.server.len() + call.tool.len()));
         script.on_kept_output = Some(Arc::new(move |entry: &Output| {
             if let Some(printed) = &printed {
                 printed.add(entry);
             }
             if let Output::Log { level, text } = entry {
-                let data = json!({ "level": level.as_str(), "text": shortened(text) });
-                send(RunEvent { name: "output", data });
+                let text = shortened(text);
+                let bytes = text.len();
+                let data = json!({ "level": level.as_str(), "text": text });
+                send(RunEvent { name: "output", data }, bytes);
             }
         }));
         (script, Self { waiting, dropped })

@@ -92,6 +92,109 @@ fn v_800_one_call_that_writes_many_texts_to_a_typed_array() {
     out_of_time(&scripts);
 }
 
+/// V8 makes a number of each text that it copies to the typed array which the species of an array makes.
+#[test]
+fn v_844_one_call_that_copies_many_texts_to_what_a_species_makes() {
+    let own = "texts.constructor = short.constructor = { [Symbol.species]: Numbers };";
+    let all = "Object.defineProperty(Array, Symbol.species, { get: () => Numbers });";
+    let calls = [
+        format!("{own} texts.slice()"),
+        format!("{own} texts.splice(0)"),
+        format!("{own} texts.concat()"),
+        format!("{own} short.concat(texts)"),
+        format!("{own} texts.flat()"),
+        format!("{own} texts.flatMap((text) => text)"),
+        format!("{own} texts.map((text) => text)"),
+        format!("{own} texts.filter(() => true)"),
+        format!("{all} texts.slice()"),
+        format!("{all} texts.concat()"),
+        "Array.prototype.constructor = { [Symbol.species]: Numbers }; texts.slice()".to_owned(),
+        "Object.defineProperty(texts, 'constructor', { get: () => n++ ? { [Symbol.species]: Numbers } : Array });
+         texts.slice()"
+            .to_owned(),
+    ];
+    let scripts = calls.map(|call| {
+        format!(
+            "const text = '1'.repeat(2 ** 20) + 'a', texts = Array(2 ** 18).fill(text), short = []; let n = 0;
+             const numbers = new Float64Array(2 ** 18), Numbers = function () {{ return numbers }}; {call}"
+        )
+    });
+    out_of_time(&scripts);
+}
+
+/// What V8 makes of the same.
+#[tokio::test]
+async fn v_844_what_a_species_makes_is_what_v8_makes() {
+    let source = "
+        class List extends Array {}
+        const list = List.from(Array(100).keys()), late = [];
+        const slice = list.slice(97), joined = list.concat([1, , 2], 'x'), removed = list.splice(0, 98);
+        const none = Array(100).fill(1), odd = Array(100).fill(1);
+        none.constructor = undefined;
+        odd.constructor = 5;
+        const numbers = new Float64Array(102), texts = Array(100).fill('7');
+        texts.constructor = { [Symbol.species]: function () { return numbers } };
+        for (const act of [() => odd.slice(), () => odd.concat(), () => texts.slice(), () => texts.concat('8', '9')])
+            try { act(); late.push('none') } catch (error) { late.push(error.name) }
+        return [[slice instanceof List, [...slice]], [joined instanceof List, joined.length, 101 in joined, [...joined.slice(-2)]],
+                [removed instanceof List, removed.length, removed[97], [...list]],
+                [none.slice(98), none.concat(2).length, Array(100).fill(3).slice(99)], late, [...numbers.slice(98)],
+                ['slice', 'splice', 'concat'].map((name) => [Array.prototype[name].name, Array.prototype[name].length])]";
+    let expected = json!([
+        [true, [97, 98, 99]],
+        [true, 104, false, [2, "x"]],
+        [true, 98, 97, [98, 99]],
+        [[1, 1], 101, [3]],
+        ["TypeError", "TypeError", "TypeError", "TypeError"],
+        [7, 7, 8, 9],
+        [["slice", 2], ["splice", 2], ["concat", 1]],
+    ]);
+    assert_eq!(value(source).await, expected);
+}
+
+/// A guard asks nothing that a script can replace, and nothing twice.
+#[test]
+fn v_845_guards_do_not_believe_the_script() {
+    let numbers =
+        "const text = '1'.repeat(2 ** 20) + 'a', texts = Array(2 ** 18).fill(text), { from, of } = Array;
+         const numbers = new Float64Array(2 ** 18), Numbers = function () { return numbers };";
+    let calls = [
+        "globalThis.Array = Numbers; from.call(Numbers, texts)",
+        "globalThis.Array = Numbers; of.call(Numbers, ...texts.slice(-60_000))",
+        "let n = 0; from.call(Numbers, { get [Symbol.iterator]() { return n++ ? () => texts.values() : 5 } })",
+        "Number.prototype[Symbol.iterator] = () => texts.values(); from.call(Numbers, 5)",
+        "Number.prototype[Symbol.iterator] = () => texts.values(); Float64Array.from(5)",
+        "Object.setPrototypeOf(Number.prototype, texts); numbers.set(5)",
+    ];
+    out_of_time(&calls.map(|call| format!("{numbers} {call}")));
+    let text =
+        "const t = 'x'.repeat(2 ** 25), p = 'x'.repeat(2 ** 14), toString = () => p + 'y' + p; let n = 0;";
+    let searches = [
+        "globalThis.Boolean = () => true; t.includes({ [Symbol.match]: 0, toString })",
+        "t.includes({ get [Symbol.match]() { return n++ < 1 }, toString })",
+    ];
+    out_of_time(&searches.map(|call| format!("{text} try {{ {call} }} catch {{}} for (;;);")));
+}
+
+/// What V8 makes of the same.
+#[tokio::test]
+async fn v_845_what_is_no_object_is_read_as_v8_reads_it() {
+    let source = "
+        Number.prototype[Symbol.iterator] = function* () { yield +this; yield '2' };
+        const iterated = [[...Uint8Array.from(7)], Array.from(7), class extends Array {}.from(8).length];
+        delete Number.prototype[Symbol.iterator];
+        const target = new Uint8Array(3), late = [];
+        target.set('12', 1); target.set(true); target.set(5n);
+        for (const act of [() => Object.fromEntries(5), () => target.set(null), () => Uint8Array.from(null),
+                           () => 'abc'.includes(/b/), () => 'abc'.includes({ [Symbol.match]: true })])
+            try { act(); late.push('none') } catch (error) { late.push(error.name) }
+        late.push(await Promise.all(5).catch((error) => error.name));
+        return [iterated, [...Uint8Array.from(5)], Array.from(5), [...target], late,
+                'abc'.includes({ [Symbol.match]: '', toString: () => 'b' })]";
+    let late = ["TypeError"; 6];
+    assert_eq!(value(source).await, json!([[[7, 2], [7, "2"], 2], [], [], [0, 1, 2], late, true]));
+}
+
 #[test]
 fn v_789_one_call_with_many_arguments_that_become_numbers() {
     let calls = ["Math.max", "Math.min", "Math.hypot", "String.fromCharCode", "String.fromCodePoint"];
