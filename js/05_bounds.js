@@ -95,20 +95,25 @@ function boundedClass(Original, checkArguments, checkMade) {
   return Bounded;
 }
 
-// deno_web's `encode` gives V8 a buffer that the host has allocated and no meter counts. This version fills a buffer of
-// the script's heap.
+// What `op_encoding_encode_into_fallback` says of a text; nothing reads it.
+const written = new Uint32Array(2);
+
+// The bytes of a text in a buffer of the script's heap. deno_core's `encode` gives V8 a buffer that the host has
+// allocated, of any size, and that the meter sees only later. deno_web's files get this in its place.
+export function encodeText(text) {
+  check("the text", text.length, MAX_CONVERTED);
+  const bytes = new Uint8Array(core.ops.op_str_byte_length(text));
+  core.ops.op_encoding_encode_into_fallback(text, bytes, written);
+  return bytes;
+}
+
 export function boundTextEncoder(TextEncoder) {
   const { encodeInto } = TextEncoder.prototype;
-  const { op_encoding_encode_into_fallback, op_str_byte_length } = core.ops;
   const webidl = core.loadExtScript("ext:deno_webidl/00_webidl.js");
-  const written = new Uint32Array(2);
   const bounded = {
     encode(input = "") {
       webidl.assertBranded(this, TextEncoder.prototype);
-      const text = boundedText("the text", input, MAX_CONVERTED);
-      const bytes = new Uint8Array(op_str_byte_length(text));
-      op_encoding_encode_into_fallback(text, bytes, written);
-      return bytes;
+      return encodeText(typeof input === "string" ? input : String(input));
     },
     encodeInto(source, destination) {
       return ReflectApply(encodeInto, this, [boundedText("the text", source, MAX_CONVERTED), destination]);
@@ -139,11 +144,18 @@ export function boundedTextDecoder(TextDecoder) {
     },
   };
   replaceValue(TextDecoder.prototype, "decode", bounded.decode);
-  return boundedClass(TextDecoder, (args) => {
-    if (args[0] !== undefined) {
-      args[0] = boundedText("the label", args[0], MAX_URL);
-    }
-  });
+  return boundedClass(TextDecoder, boundLabel);
+}
+
+function boundLabel(args) {
+  if (args[0] !== undefined) {
+    args[0] = boundedText("the label", args[0], MAX_URL);
+  }
+}
+
+// It makes a decoder of its own, whose `decode` is bounded already.
+export function boundedTextDecoderStream(TextDecoderStream) {
+  return boundedClass(TextDecoderStream, boundLabel);
 }
 
 // Bounds every setter, and every method whose name is a symbol: through one of those methods the parameters change

@@ -364,3 +364,28 @@ async fn v_755_bodies_and_options_have_the_bounds_of_the_language() {
     let result = executor(&["127.0.0.1"]).run(Script::typescript(source)).await.unwrap();
     assert_eq!(value(&result), json!(["RangeError", "RangeError", "RangeError", "RangeError"]));
 }
+
+/// An op copies its arguments before the host can look at the run's memory again: streams have the bounds of
+/// `TextEncoder` and `TextDecoder`.
+#[tokio::test]
+async fn v_850_streams_of_text_convert_no_more_than_so_much() {
+    let source = "const found = [];
+        const encoded = (text) => {
+            const { readable, writable } = new TextEncoderStream();
+            writable.getWriter().write(text).catch(() => {});
+            return readable.getReader().read();
+        };
+        found.push([...(await encoded('h\u{20ac}')).value]);
+        const long = 'x'.repeat(2 ** 25 + 1), end = ' can be converted at once; do it in parts';
+        for (const make of [() => encoded(long), () => new TextDecoderStream(long)]) {
+            try { await make(); found.push('nothing'); }
+            catch (error) { found.push([error.name, error.message.endsWith(end)]); }
+        }
+        return [...found, TextDecoderStream.name, new TextDecoderStream('latin1').encoding]";
+    let result = executor(&["127.0.0.1"]).run(Script::typescript(source)).await.unwrap();
+    let refused = json!(["RangeError", true]);
+    assert_eq!(
+        value(&result),
+        json!([[104, 226, 130, 172], refused, refused, "TextDecoderStream", "windows-1252"])
+    );
+}
