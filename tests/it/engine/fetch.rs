@@ -216,6 +216,37 @@ async fn typescript_has_the_classes_of_the_web() {
     assert_eq!(value(&result), "good");
 }
 
+/// A stream of bytes takes no empty part.
+#[tokio::test]
+async fn a_body_of_no_bytes_is_a_stream_of_no_parts() {
+    let host = HttpHost::start(|_| Reply::text(""));
+    let source = "const found = [];
+        const count = async (body) => { let parts = 0; for await (const _ of body) parts++; return parts };
+        for (const make of [() => fetch(input), () => new Response(''), async () => (await fetch(input)).clone()]) {
+            found.push(await count((await make()).body), await (await make()).text());
+        }
+        const { buffer } = await (await fetch(input)).bytes();
+        buffer.transfer();
+        return [...found, (await (await fetch(input)).clone().arrayBuffer()).byteLength]";
+    let result =
+        executor(&["127.0.0.1"]).run(Script::typescript(source).input(json!(host.url("/")))).await.unwrap();
+    assert_eq!(value(&result), json!([0, "", 0, "", 0, "", 0]));
+}
+
+#[tokio::test]
+async fn a_signal_ends_a_request_whose_body_does_not_come() {
+    let host = HttpHost::start(|_| Reply::text("received"));
+    let source = "const controller = new AbortController();
+        const pull = () => { controller.abort(new Error('enough')); return new Promise(() => {}) };
+        const body = new ReadableStream({ pull });
+        try { await fetch(input, { method: 'POST', body, signal: controller.signal }) }
+        catch (error) { return error.message }";
+    let result =
+        executor(&["127.0.0.1"]).run(Script::typescript(source).input(json!(host.url("/")))).await.unwrap();
+    assert_eq!(value(&result), "enough");
+    assert_eq!(host.asked().len(), 0);
+}
+
 /// Texts, files, names with characters that would end a header, and a field that looks like the end of the form.
 #[tokio::test]
 async fn forms_are_sent_in_parts() {
