@@ -31,6 +31,9 @@ const {
 const MAX_CONVERTED = 2 ** 25;
 // Maximum characters of a URL or of a query. Each character can become nine, and each two characters a pair of strings.
 const MAX_URL = 2 ** 20;
+// Maximum characters of text, or bytes, that are content in one call: of a file, a block, or the body of a request. Bytes
+// become base64, which is a third longer, and both become JSON.
+const MAX_CONTENT = 2 ** 26;
 // Cost of a query pair in addition to its text.
 const PAIR_OVERHEAD = 16;
 
@@ -105,6 +108,19 @@ export function encodeText(text) {
   const bytes = new Uint8Array(core.ops.op_str_byte_length(text));
   core.ops.op_encoding_encode_into_fallback(text, bytes, written);
   return bytes;
+}
+
+// The same text, if it may be content.
+export function contentText(text) {
+  check("the text", text.length, MAX_CONTENT);
+  return text;
+}
+
+// The bytes of a `Uint8Array` as base64.
+export function encodeBase64(bytes) {
+  const length = TypedArrayPrototypeGetByteLength(bytes);
+  check("the buffer", length, MAX_CONTENT);
+  return core.ops.op_base64_encode_from_buffer(bytes, 0, length);
 }
 
 export function boundTextEncoder(TextEncoder) {

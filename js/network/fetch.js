@@ -9,6 +9,7 @@ const {
   coded,
   core,
   defineBuiltIn,
+  encodeBase64,
   isSignal,
   loadedStreams,
   McpToolError,
@@ -284,10 +285,6 @@ function fromBase64(text) {
   return bytes;
 }
 
-function toBase64(bytes) {
-  return core.ops.op_base64_encode_from_buffer(bytes, 0, TypedArrayPrototypeGetByteLength(bytes));
-}
-
 // Bytes of a body as the host writes them: what is text is text.
 function fromHost({ text, base64 }) {
   return text === undefined ? fromBase64(base64) : ReflectApply(encode, encoder, [text]);
@@ -297,7 +294,7 @@ function toHost(bytes) {
   try {
     return { __proto__: null, text: ReflectApply(decode, strict, [bytes]) };
   } catch {
-    return { __proto__: null, base64: toBase64(bytes) };
+    return { __proto__: null, base64: encodeBase64(bytes) };
   }
 }
 
