@@ -31,8 +31,8 @@ const {
 const MAX_CONVERTED = 2 ** 25;
 // Maximum characters of a URL or of a query. Each character can become nine, and each two characters a pair of strings.
 const MAX_URL = 2 ** 20;
-// Maximum characters of text, or bytes, that are content in one call: of a file, a block, or the body of a request. Bytes
-// become base64, which is a third longer, and both become JSON.
+// Maximum characters of text, or bytes, that are content in one call: of a file, a block, or the body of a request.
+// Bytes become base64, which is a third longer, and both become JSON.
 const MAX_CONTENT = 2 ** 26;
 // Cost of a query pair in addition to its text.
 const PAIR_OVERHEAD = 16;
