@@ -153,8 +153,8 @@ fn v_265_one_host_call_copies_no_more_than_so_much() {
 #[test]
 fn v_851_content_of_one_call_is_no_longer_than_so_much() {
     for source in [
-        "emit({ type: 'image', mimeType: 'a/b', data: new Uint8Array(1e8).fill(1) })",
-        "await fs.writeFile('/tmp/a', new Uint8Array(1e8).fill(1))",
+        "emit({ type: 'image', mimeType: 'a/b', data: new Uint8Array(2 ** 26 + 1).fill(1) })",
+        "await fs.writeFile('/tmp/a', new Uint8Array(2 ** 26 + 1).fill(1))",
         "await fs.appendFile('/tmp/a', 'x'.repeat(2 ** 28))",
     ] {
         let outcome = bounded(source);
