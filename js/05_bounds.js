@@ -31,6 +31,9 @@ const {
 const MAX_CONVERTED = 2 ** 25;
 // Maximum characters of a URL or of a query. Each character can become nine, and each two characters a pair of strings.
 const MAX_URL = 2 ** 20;
+// Maximum characters of text, or bytes, that are content in one call: of a file, a block, or the body of a request.
+// Bytes become base64, which is a third longer, and both become JSON.
+const MAX_CONTENT = 2 ** 26;
 // Cost of a query pair in addition to its text.
 const PAIR_OVERHEAD = 16;
 
@@ -95,20 +98,38 @@ function boundedClass(Original, checkArguments, checkMade) {
   return Bounded;
 }
 
-// deno_web's `encode` gives V8 a buffer that the host has allocated and no meter counts. This version fills a buffer of
-// the script's heap.
+// What `op_encoding_encode_into_fallback` says of a text; nothing reads it.
+const written = new Uint32Array(2);
+
+// The bytes of a text in a buffer of the script's heap. deno_core's `encode` gives V8 a buffer that the host has
+// allocated, of any size, and that the meter sees only later. deno_web's files get this in its place.
+export function encodeText(text) {
+  check("the text", text.length, MAX_CONVERTED);
+  const bytes = new Uint8Array(core.ops.op_str_byte_length(text));
+  core.ops.op_encoding_encode_into_fallback(text, bytes, written);
+  return bytes;
+}
+
+// The same text, if it may be content.
+export function contentText(text) {
+  check("the text", text.length, MAX_CONTENT);
+  return text;
+}
+
+// The bytes of a `Uint8Array` as base64.
+export function encodeBase64(bytes) {
+  const length = TypedArrayPrototypeGetByteLength(bytes);
+  check("the buffer", length, MAX_CONTENT);
+  return core.ops.op_base64_encode_from_buffer(bytes, 0, length);
+}
+
 export function boundTextEncoder(TextEncoder) {
   const { encodeInto } = TextEncoder.prototype;
-  const { op_encoding_encode_into_fallback, op_str_byte_length } = core.ops;
   const webidl = core.loadExtScript("ext:deno_webidl/00_webidl.js");
-  const written = new Uint32Array(2);
   const bounded = {
     encode(input = "") {
       webidl.assertBranded(this, TextEncoder.prototype);
-      const text = boundedText("the text", input, MAX_CONVERTED);
-      const bytes = new Uint8Array(op_str_byte_length(text));
-      op_encoding_encode_into_fallback(text, bytes, written);
-      return bytes;
+      return encodeText(typeof input === "string" ? input : String(input));
     },
     encodeInto(source, destination) {
       return ReflectApply(encodeInto, this, [boundedText("the text", source, MAX_CONVERTED), destination]);
@@ -139,11 +160,18 @@ export function boundedTextDecoder(TextDecoder) {
     },
   };
   replaceValue(TextDecoder.prototype, "decode", bounded.decode);
-  return boundedClass(TextDecoder, (args) => {
-    if (args[0] !== undefined) {
-      args[0] = boundedText("the label", args[0], MAX_URL);
-    }
-  });
+  return boundedClass(TextDecoder, boundLabel);
+}
+
+function boundLabel(args) {
+  if (args[0] !== undefined) {
+    args[0] = boundedText("the label", args[0], MAX_URL);
+  }
+}
+
+// It makes a decoder of its own, whose `decode` is bounded already.
+export function boundedTextDecoderStream(TextDecoderStream) {
+  return boundedClass(TextDecoderStream, boundLabel);
 }
 
 // Bounds every setter, and every method whose name is a symbol: through one of those methods the parameters change

@@ -5,9 +5,11 @@ import { core, primordials } from "ext:core/mod.js";
 import {
   boundedFunction,
   boundedTextDecoder,
+  boundedTextDecoderStream,
   boundedURL,
   boundedURLSearchParams,
   boundTextEncoder,
+  encodeText,
 } from "ext:cx/05_bounds.js";
 import { readClock, readTimeOrigin } from "ext:cx/06_clock.js";
 import { defineBuiltIn } from "ext:cx/19_guarding.js";
@@ -84,6 +86,7 @@ core.ops.op_set_captured_bootstrap({
     cancelTimer: (timer) => cancelTimer(timer),
     createSystemTimer: (callback, delay, isRefed) => createSystemTimer(callback, delay, isRefed),
     destructureError: () => noDescription,
+    encode: encodeText,
     loadExtScript: (name) => name === STREAMS ? streams() : loadPart(name),
     ops: { __proto__: core.ops, op_now: readClock, op_time_origin: readTimeOrigin },
     refTimer: (handle) => onSystemTimer(handle, clockwork.refTimer),
@@ -104,7 +107,7 @@ export const { setTimeOrigin } = performance;
 export { abort };
 export const textStreams = {
   __proto__: null,
-  TextDecoderStream: encoding.TextDecoderStream,
+  TextDecoderStream: boundedTextDecoderStream(encoding.TextDecoderStream),
   TextEncoderStream: encoding.TextEncoderStream,
 };
 const streamsBootstrap = {

@@ -2,6 +2,7 @@
 // would make each isolate slower, and most runs have no network: the host compiles it when such a run starts.
 
 import { core } from "ext:core/mod.js";
+import { encodeBase64 } from "ext:cx/05_bounds.js";
 import { abort, late, loadedStreams, streams, textStreams } from "ext:cx/10_web.js";
 import { defineBuiltIn } from "ext:cx/20_guards.js";
 import { guardedPrimordials } from "ext:cx/24_lists.js";
@@ -21,6 +22,7 @@ const parts = {
   coded,
   core,
   defineBuiltIn,
+  encodeBase64,
   isSignal,
   loadedStreams,
   McpToolError,

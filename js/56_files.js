@@ -3,6 +3,7 @@
 // The host decides about every path. Bytes cross the boundary as base64 text.
 
 import { core, primordials } from "ext:core/mod.js";
+import { contentText, encodeBase64 } from "ext:cx/05_bounds.js";
 import { defineBuiltIn } from "ext:cx/20_guards.js";
 import { checkKeys } from "ext:cx/21_text_guards.js";
 import { toJson } from "ext:cx/30_json.js";
@@ -34,7 +35,7 @@ const {
   decodeURIComponent,
 } = primordials;
 
-const { forgivingBase64Decode, forgivingBase64Encode } = core.loadExtScript("ext:deno_web/00_infra.js");
+const { forgivingBase64Decode } = core.loadExtScript("ext:deno_web/00_infra.js");
 
 // Maximum characters of a path. The host takes fewer bytes.
 const MAX_PATH = 2 ** 12;
@@ -128,14 +129,14 @@ export function viewOf(data) {
 
 function contentOf(data) {
   if (typeof data === "string") {
-    return { __proto__: null, data, base64: false };
+    return { __proto__: null, data: contentText(data), base64: false };
   }
   const bytes = viewOf(data);
   if (bytes === undefined) {
     const kind = data === null ? "null" : typeof data;
     throw new TypeError(`fs: expected text or bytes to write: ${kind}; JSON.stringify(value) makes text of a value`);
   }
-  return { __proto__: null, data: forgivingBase64Encode(bytes), base64: true };
+  return { __proto__: null, data: encodeBase64(bytes), base64: true };
 }
 
 async function write(path, data, flag) {

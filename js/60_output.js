@@ -1,6 +1,7 @@
 // `emit` and `progress`: what a script says in addition to its value.
 
 import { core, primordials } from "ext:core/mod.js";
+import { encodeBase64 } from "ext:cx/05_bounds.js";
 import { toJson } from "ext:cx/30_json.js";
 import { toolError } from "ext:cx/40_errors.js";
 import { isFailure } from "ext:cx/46_encoding.js";
@@ -18,8 +19,6 @@ const {
   TypeError,
 } = primordials;
 
-const { forgivingBase64Encode } = core.loadExtScript("ext:deno_web/00_infra.js");
-
 const BLOCKS = { __proto__: null, text: "text", image: "data", audio: "data", resource: "resource", resource_link: "uri" };
 
 // The content block for an emitted value: MCP blocks unchanged, everything else as text.
@@ -34,7 +33,7 @@ function block(value) {
         throw new TypeError(`emit: a block of type ${value.type} needs a mimeType`);
       }
       const raw = viewOf(value.data);
-      const data = raw === undefined ? value.data : forgivingBase64Encode(raw);
+      const data = raw === undefined ? value.data : encodeBase64(raw);
       if (typeof data !== "string") {
         throw new TypeError(`emit: a block of type ${value.type} needs data as base64 text or bytes`);
       }

@@ -9,6 +9,7 @@ const {
   coded,
   core,
   defineBuiltIn,
+  encodeBase64,
   isSignal,
   loadedStreams,
   McpToolError,
@@ -267,7 +268,9 @@ class Headers {
 
 // --- bodies -----------------------------------------------------------------------------------
 
-const nothing = new Uint8Array(0);
+function isEmpty(bytes) {
+  return TypedArrayPrototypeGetByteLength(bytes) === 0;
+}
 
 function fromBase64(text) {
   const { length } = text;
@@ -275,28 +278,23 @@ function fromBase64(text) {
   if (length > 0 && text[length - 1] === "=") {
     most -= text[length - 2] === "=" ? 2 : 1;
   }
-  if (most === 0) {
-    return nothing;
-  }
   const bytes = new Uint8Array(most);
-  core.ops.op_base64_decode_into(text, bytes, 0);
+  if (most > 0) {
+    core.ops.op_base64_decode_into(text, bytes, 0);
+  }
   return bytes;
-}
-
-function toBase64(bytes) {
-  return core.ops.op_base64_encode_from_buffer(bytes, 0, TypedArrayPrototypeGetByteLength(bytes));
 }
 
 // Bytes of a body as the host writes them: what is text is text.
 function fromHost({ text, base64 }) {
-  return text === undefined ? fromBase64(base64) : text === "" ? nothing : ReflectApply(encode, encoder, [text]);
+  return text === undefined ? fromBase64(base64) : ReflectApply(encode, encoder, [text]);
 }
 
 function toHost(bytes) {
   try {
     return { __proto__: null, text: ReflectApply(decode, strict, [bytes]) };
   } catch {
-    return { __proto__: null, base64: toBase64(bytes) };
+    return { __proto__: null, base64: encodeBase64(bytes) };
   }
 }
 
@@ -534,7 +532,7 @@ async function call(fields) {
   }
 }
 
-// What a body is made of. A part is undefined at the end.
+// What a body is made of. A part is undefined at the end, and never empty: a stream of bytes takes no empty part.
 class Bytes {
   #bytes;
   constructor(bytes) {
@@ -543,7 +541,7 @@ class Bytes {
   async part() {
     const bytes = this.#bytes;
     this.#bytes = undefined;
-    return bytes;
+    return bytes === undefined || isEmpty(bytes) ? undefined : bytes;
   }
   copy() {
     return new Bytes(this.#bytes === undefined ? undefined : bytesOf(this.#bytes));
@@ -566,8 +564,8 @@ class Remote {
   }
   async part() {
     const first = this.#first;
-    if (first !== undefined && first !== nothing) {
-      this.#first = undefined;
+    this.#first = undefined;
+    if (first !== undefined && !isEmpty(first)) {
       return first;
     }
     for (;;) {
@@ -578,7 +576,7 @@ class Remote {
       const { body, done } = await abortable(this.#signal, work, () => this.close());
       this.#isOver ||= done;
       const bytes = fromHost(body);
-      if (bytes !== nothing) {
+      if (!isEmpty(bytes)) {
         return bytes;
       }
     }
@@ -676,7 +674,7 @@ class Body {
       };
     }
     if (this.#source === undefined && this.#stream === undefined) {
-      return nothing;
+      return new Uint8Array(0);
     }
     const parts = [];
     let length = 0;
@@ -700,12 +698,12 @@ class Body {
 
   async text() {
     const bytes = await this.#consume();
-    return bytes === nothing ? "" : core.decode(bytes);
+    return core.decode(bytes);
   }
 
   async json() {
     const bytes = await this.#consume();
-    return JSONParse(bytes === nothing ? "" : core.decode(bytes));
+    return JSONParse(core.decode(bytes));
   }
 
   // deno-lint-ignore require-await
@@ -1044,7 +1042,8 @@ async function fetch(input, init = undefined) {
   for (let index = 0; index < pairs.length; index++) {
     append(headers, [pairs[index].name, pairs[index].value]);
   }
-  const bytes = await bodyOf(request);
+  // A stream may give the body later, or never. Nothing was sent that would have to be stopped.
+  const bytes = await abortable(signal, bodyOf(request), () => {});
   const body = bytes === undefined ? undefined : toHost(bytes);
   const number = ++lastNumber;
   const open = { __proto__: null, id: number, url, method, headers, body, redirect };

@@ -104,18 +104,19 @@ impl ResponseBody {
             part.is_last = true;
             return Ok(());
         }
-        let by = self.ends.min(Instant::now() + self.idle);
-        match timeout_at(by, self.chunk()).await {
+        let now = Instant::now();
+        // A timeout looks first at what has arrived, and a host can send so quickly that there always is something.
+        if now >= self.ends {
+            return Err(late());
+        }
+        match timeout_at(self.ends.min(now + self.idle), self.chunk()).await {
             Ok(Ok(Some(chunk))) => self.take(part, &chunk),
             Ok(Ok(None)) => {
                 self.end(part);
                 Ok(())
             }
             Ok(Err(error)) => Err(error),
-            Err(_elapsed) => Err(ToolError::new(
-                ToolErrorCode::NetTimeout,
-                "the rest of the response did not come in time",
-            )),
+            Err(_elapsed) => Err(late()),
         }
     }
 
@@ -161,6 +162,10 @@ impl ResponseBody {
         part.bytes.extend_from_slice(chunk);
         Ok(())
     }
+}
+
+fn late() -> ToolError {
+    ToolError::new(ToolErrorCode::NetTimeout, "the rest of the response did not come in time")
 }
 
 fn broken(error: &reqwest::Error) -> ToolError {

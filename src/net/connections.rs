@@ -22,6 +22,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::address::{AddressKind, is_private_name, kind};
 use super::body::ResponseBody;
+use super::gunzip::is_gzip;
 use super::head::Head;
 use super::request::{HttpRequest, Origin};
 use super::response::cause;
@@ -213,7 +214,8 @@ impl Connections {
             Err(_elapsed) => return Err(timed_out(&origin, "no response")),
         };
         let mut head = Head { status: response.status(), headers: response.headers().clone() };
-        let is_compressed = head.headers.get(header::CONTENT_ENCODING).is_some_and(|coding| coding == GZIP);
+        let coding = head.headers.get(header::CONTENT_ENCODING);
+        let is_compressed = coding.is_some_and(|coding| is_gzip(coding.as_bytes()));
         if is_compressed {
             // Neither is true of what the script gets.
             head.headers.remove(header::CONTENT_ENCODING);

@@ -24,6 +24,13 @@ const MAGIC: [u8; 2] = [0x1f, 0x8b];
 const HEADER: usize = 10;
 const TRAILER: usize = 8;
 
+/// Whether this is gzip, as a `Content-Encoding` names it (RFC 9110, section 8.4.1): case does not matter, and old
+/// servers write `x-gzip`.
+pub(super) fn is_gzip(coding: &[u8]) -> bool {
+    let coding = coding.trim_ascii();
+    coding.eq_ignore_ascii_case(b"gzip") || coding.eq_ignore_ascii_case(b"x-gzip")
+}
+
 /// A body that is compressed with gzip (RFC 1952).
 #[derive(Debug)]
 pub(super) struct Gunzip {

@@ -3,6 +3,7 @@
 use reqwest::Response;
 
 use crate::lines::events::{Event, EventError, EventParser};
+use crate::steps::end_step;
 
 /// Maximum bytes of one message of a streamed answer, and of a whole one beside its tokens: thoughts, which are up to
 /// half a megabyte of English, and what else is said of it. So many answers are in memory at the same time as scripts
@@ -132,6 +133,9 @@ impl Incoming {
             if message.is_some() {
                 return Ok(message);
             }
+            // A provider may send more than is read, and nothing that is a message: the call ends with its time, or
+            // with its run.
+            end_step().await;
             let chunk = self.response.chunk().await.map_err(|_error| ReadFailure::Broken)?;
             let Some(chunk) = chunk else { return Ok(None) };
             self.received = self.received.saturating_add(chunk.len());

@@ -9,6 +9,7 @@ use reqwest::Response;
 use rmcp::model::ServerJsonRpcMessage;
 use serde_json::Value;
 use tokio::sync::{Semaphore, mpsc};
+use tokio::task::coop::consume_budget;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -166,15 +167,18 @@ impl HttpConnection {
         events: &mut Events,
         id: Option<i64>,
     ) -> Result<(), EventsError> {
-        while let Some(event) = events.next().await? {
+        loop {
+            // Reading never waits while a server sends faster than events are handled. Without this, neither the end
+            // of the request nor that of the connection would be noticed, and no other task would run on this thread.
+            consume_budget().await;
+            let Some(event) = events.next().await? else { return Ok(()) };
             if event.name.is_empty() || event.name == "message" {
                 self.receive(&event.data, id).await;
             }
             if id.is_some_and(|id| !self.inbox.is_pending(id)) {
-                break;
+                return Ok(());
             }
         }
-        Ok(())
     }
 
     pub(crate) async fn receive(self: &Arc<Self>, text: &[u8], id: Option<i64>) {

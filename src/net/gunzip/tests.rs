@@ -105,3 +105,18 @@ fn v_819_blocks_without_output_are_read_in_steps() {
     assert_eq!(unpacked.len(), 1 << 20);
     assert!(steps > (1 << 20) / MAX_OUTPUT, "{steps}");
 }
+
+#[test]
+fn gzip_has_two_names_in_any_case() {
+    for (coding, expected) in [
+        ("gzip", true),
+        (" GZip ", true),
+        ("X-GZIP", true),
+        ("", false),
+        ("identity", false),
+        ("br", false),
+        ("gzip, br", false),
+    ] {
+        assert_eq!(is_gzip(coding.as_bytes()), expected, "{coding}");
+    }
+}

@@ -216,6 +216,37 @@ async fn typescript_has_the_classes_of_the_web() {
     assert_eq!(value(&result), "good");
 }
 
+/// A stream of bytes takes no empty part.
+#[tokio::test]
+async fn a_body_of_no_bytes_is_a_stream_of_no_parts() {
+    let host = HttpHost::start(|_| Reply::text(""));
+    let source = "const found = [];
+        const count = async (body) => { let parts = 0; for await (const _ of body) parts++; return parts };
+        for (const make of [() => fetch(input), () => new Response(''), async () => (await fetch(input)).clone()]) {
+            found.push(await count((await make()).body), await (await make()).text());
+        }
+        const { buffer } = await (await fetch(input)).bytes();
+        buffer.transfer();
+        return [...found, (await (await fetch(input)).clone().arrayBuffer()).byteLength]";
+    let result =
+        executor(&["127.0.0.1"]).run(Script::typescript(source).input(json!(host.url("/")))).await.unwrap();
+    assert_eq!(value(&result), json!([0, "", 0, "", 0, "", 0]));
+}
+
+#[tokio::test]
+async fn a_signal_ends_a_request_whose_body_does_not_come() {
+    let host = HttpHost::start(|_| Reply::text("received"));
+    let source = "const controller = new AbortController();
+        const pull = () => { controller.abort(new Error('enough')); return new Promise(() => {}) };
+        const body = new ReadableStream({ pull });
+        try { await fetch(input, { method: 'POST', body, signal: controller.signal }) }
+        catch (error) { return error.message }";
+    let result =
+        executor(&["127.0.0.1"]).run(Script::typescript(source).input(json!(host.url("/")))).await.unwrap();
+    assert_eq!(value(&result), "enough");
+    assert_eq!(host.asked().len(), 0);
+}
+
 /// Texts, files, names with characters that would end a header, and a field that looks like the end of the form.
 #[tokio::test]
 async fn forms_are_sent_in_parts() {
@@ -363,4 +394,29 @@ async fn v_755_bodies_and_options_have_the_bounds_of_the_language() {
         return found";
     let result = executor(&["127.0.0.1"]).run(Script::typescript(source)).await.unwrap();
     assert_eq!(value(&result), json!(["RangeError", "RangeError", "RangeError", "RangeError"]));
+}
+
+/// An op copies its arguments before the host can look at the run's memory again: streams have the bounds of
+/// `TextEncoder` and `TextDecoder`.
+#[tokio::test]
+async fn v_850_streams_of_text_convert_no_more_than_so_much() {
+    let source = "const found = [];
+        const encoded = (text) => {
+            const { readable, writable } = new TextEncoderStream();
+            writable.getWriter().write(text).catch(() => {});
+            return readable.getReader().read();
+        };
+        found.push([...(await encoded('h\u{20ac}')).value]);
+        const long = 'x'.repeat(2 ** 25 + 1), end = ' can be converted at once; do it in parts';
+        for (const make of [() => encoded(long), () => new TextDecoderStream(long)]) {
+            try { await make(); found.push('nothing'); }
+            catch (error) { found.push([error.name, error.message.endsWith(end)]); }
+        }
+        return [...found, TextDecoderStream.name, new TextDecoderStream('latin1').encoding]";
+    let result = executor(&["127.0.0.1"]).run(Script::typescript(source)).await.unwrap();
+    let refused = json!(["RangeError", true]);
+    assert_eq!(
+        value(&result),
+        json!([[104, 226, 130, 172], refused, refused, "TextDecoderStream", "windows-1252"])
+    );
 }

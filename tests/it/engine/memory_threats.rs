@@ -149,6 +149,20 @@ fn v_265_one_host_call_copies_no_more_than_so_much() {
     assert_eq!(outcome["value"], json!(["http://a/", 1]), "{outcome:#}");
 }
 
+/// Bytes become base64 beside the heap, and all of it becomes JSON.
+#[test]
+fn v_851_content_of_one_call_is_no_longer_than_so_much() {
+    for source in [
+        "emit({ type: 'image', mimeType: 'a/b', data: new Uint8Array(2 ** 26 + 1).fill(1) })",
+        "await fs.writeFile('/tmp/a', new Uint8Array(2 ** 26 + 1).fill(1))",
+        "await fs.appendFile('/tmp/a', 'x'.repeat(2 ** 28))",
+    ] {
+        let outcome = bounded(source);
+        let message = outcome["error"]["message"].as_str().unwrap_or_default();
+        assert!(message.ends_with(" can be converted at once; do it in parts"), "{source}: {outcome:#}");
+    }
+}
+
 /// A script can give a buffer another length, which V8 does not use.
 #[test]
 fn v_265_the_length_of_a_buffer_is_its_own() {

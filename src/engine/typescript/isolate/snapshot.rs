@@ -61,10 +61,8 @@ pub(super) const ALLOWED_OPS: &[&str] = &[
     "op_is_shared_array_buffer",
     "op_is_string_object",
     "op_is_typed_array",
-    // what deno_web's files take of deno_core
-    "op_encode",
+    // text of bytes, and the bytes of text (js/05_bounds.js)
     "op_decode",
-    "op_encode_binary_string",
     "op_str_byte_length",
 ];
 

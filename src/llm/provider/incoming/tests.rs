@@ -50,3 +50,20 @@ fn v_767_a_message_has_a_bound() {
     let refused = Err(ReadFailure::TooLarge(2 * MAX_MESSAGE));
     assert_eq!(read(Framing::events(), comments.as_bytes(), 1 << 16), refused);
 }
+
+/// Whoever waits for a message is asked again before each chunk, also if all of them have arrived. The feature `fetch`
+/// is what a response in memory takes.
+#[cfg(feature = "fetch")]
+#[test]
+fn v_854_a_stream_without_messages_leaves_turns_to_other_tasks() {
+    use futures::FutureExt as _;
+
+    let blank = Response::from(http::Response::new("\n".repeat(1_000)));
+    let mut incoming = Incoming::new(blank, Framing::lines(), 1);
+    let mut next = std::pin::pin!(incoming.next());
+    // One step before the chunk, one before the end.
+    for _step in 0..2 {
+        assert!(next.as_mut().now_or_never().is_none());
+    }
+    assert_eq!(next.as_mut().now_or_never(), Some(Ok(None)));
+}

@@ -1,10 +1,14 @@
 //! Changes of its tools that a server announces, over streams that break.
 
+use futures::FutureExt as _;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use super::*;
 use crate::mcp::McpServers;
+use crate::mcp::http::client::HttpClient;
+use crate::mcp::http::connection::HttpConnection;
+use crate::mcp::http::events::Events;
 use crate::tools::ToolDispatcher as _;
 
 /// Threat 821. The server, or a proxy before it, ends the stream of a subscription.
@@ -93,4 +97,23 @@ async fn v_822_a_stream_that_cannot_be_reopened_at_once_is_reopened_later() {
     wait_for_change(&state).await;
     assert_eq!(fake.methods().iter().filter(|method| *method == "GET").count(), 3);
     assert_eq!(state.notifications.tool_changes(), 1);
+}
+
+/// Threat 853. All of it is there at once, as from a server that sends faster than it is read.
+#[tokio::test]
+async fn v_853_a_flood_of_events_leaves_turns_to_other_tasks() {
+    const COUNT: usize = 10_000;
+    let change = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
+    let flood = format!("data: {change}\n\n").repeat(COUNT);
+    let mut events = Events::new(reqwest::Response::from(http::Response::new(flood)));
+    let server = McpServer::http("s", Url::parse("http://127.0.0.1:1/").unwrap());
+    let McpTransport::Http(config) = &server.transport else { unreachable!() };
+    let client = HttpClient::new(Arc::from("s"), config, None, DEADLINES.connect).unwrap();
+    let state = Arc::new(HttpState::new(Notifications::default()));
+    let (connection, _incoming) =
+        HttpConnection::new(client, config, Arc::default(), Arc::clone(&state), DEADLINES);
+    let reading = connection.read_events(&mut events, None).now_or_never();
+    assert!(reading.is_none(), "all of it is read in one turn");
+    timeout(WATCHDOG, connection.read_events(&mut events, None)).await.unwrap().unwrap();
+    assert_eq!(state.notifications.tool_changes(), COUNT as u64);
 }
