@@ -65,8 +65,13 @@ impl KeptEvents {
         self.bytes.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
     }
 
+    /// The bytes that are kept.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
     fn is_over(&self) -> bool {
-        self.bytes.load(Ordering::Relaxed) > self.max_bytes
+        self.bytes() > self.max_bytes
     }
 
     /// Forgets streams until the rest has at most the maximum: those of the tenant that has most, and of its peer that
