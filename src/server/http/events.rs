@@ -71,6 +71,17 @@ pub(crate) struct StreamReader {
 #[error("the client does not read")]
 pub(crate) struct NotRead;
 
+/// Why a stream cannot be resumed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NotResumed {
+    /// The client that asks never got this event, or what came after it is no longer kept.
+    #[error("nothing is kept after this event")]
+    NotKept,
+    /// The stream has ended with this event.
+    #[error("nothing comes after this event")]
+    Complete,
+}
+
 /// What a message is, which decides how many slots it leaves free.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MessageKind {
@@ -181,21 +192,31 @@ impl StreamEvents {
     }
 
     /// Lets a connection read what comes after event `after`, for a request with this token. An earlier connection then
-    /// gets no more. `None` if the stream has no such event, or another token, or nothing of it is left.
+    /// gets no more.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such event, the stream has another token, or nothing comes or is kept after it.
     pub(crate) fn resume(
         self: &Arc<Self>,
         after: u64,
         token: Option<&Arc<AcceptedToken>>,
         size: Option<AnswerSize>,
-    ) -> Option<StreamReader> {
-        let own = self.resumption.as_ref()?.token.as_ref();
-        if own.map(Arc::as_ptr) != token.map(Arc::as_ptr) {
-            return None;
+    ) -> Result<StreamReader, NotResumed> {
+        let Some(resumption) = &self.resumption else { return Err(NotResumed::NotKept) };
+        if resumption.token.as_ref().map(Arc::as_ptr) != token.map(Arc::as_ptr) {
+            return Err(NotResumed::NotKept);
         }
         let (connection, answer) = {
             let mut queue = self.queue.lock();
-            if after >= queue.next || queue.has_ended && queue.events.is_empty() {
-                return None;
+            if after >= queue.next {
+                return Err(NotResumed::NotKept);
+            }
+            if queue.has_ended && after + 1 == queue.next {
+                return Err(NotResumed::Complete);
+            }
+            if queue.has_ended && queue.events.is_empty() {
+                return Err(NotResumed::NotKept);
             }
             queue.rewind(after);
             queue.connections += 1;
@@ -208,7 +229,7 @@ impl StreamEvents {
         if let Some((size, bytes)) = size.zip(answer) {
             size.note(bytes);
         }
-        Some(StreamReader { events: Arc::clone(self), connection })
+        Ok(StreamReader { events: Arc::clone(self), connection })
     }
 
     /// Drops what is kept for clients that may resume the stream.

@@ -70,20 +70,21 @@ impl KeptEvents {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    fn is_over(&self) -> bool {
-        self.bytes() > self.max_bytes
+    /// Whether more has to be forgotten. That stops somewhat below the maximum, so that it is seldom begun.
+    fn has_excess(&self) -> bool {
+        self.bytes() > self.max_bytes - self.max_bytes / 8
     }
 
-    /// Forgets streams until the rest has at most the maximum: those of the tenant that has most, and of its peer that
-    /// has most, first what a connection has taken already, and of that the oldest.
+    /// Forgets streams when they have more than the maximum: those of the tenant that has most, and of its peer that has
+    /// most, first what a connection has taken already, and of that the oldest.
     pub(super) fn bound(&self) {
-        if !self.is_over() {
+        if self.bytes() <= self.max_bytes {
             return;
         }
         let streams: Vec<Arc<StreamEvents>> = self.streams.lock().iter().filter_map(Weak::upgrade).collect();
         let mut kept: Vec<KeptStream> = streams.into_iter().map(KeptStream::new).collect();
         kept.retain(|stream| stream.bytes > 0);
-        while self.is_over() && !kept.is_empty() {
+        while self.has_excess() && !kept.is_empty() {
             let tenant = with_most(kept.iter().map(|stream| (stream.holder.tenant, stream.bytes)));
             let of_tenant = kept.iter().filter(|stream| Some(stream.holder.tenant) == tenant);
             let holder = with_most(of_tenant.map(|stream| (stream.holder, stream.bytes)));
@@ -98,7 +99,7 @@ impl KeptEvents {
     fn forget(&self, streams: &mut [KeptStream]) {
         // Stable, so that the oldest stay first.
         streams.sort_by_key(|stream| stream.is_unread);
-        for stream in streams.iter().take_while(|_| self.is_over()) {
+        for stream in streams.iter().take_while(|_| self.has_excess()) {
             stream.events.forget();
         }
     }

@@ -17,10 +17,11 @@ use serde_json::json;
 
 use super::body::{RequestBody, is_json};
 use super::connections::Connection;
+use super::events::NotResumed;
 use super::middleware::{HEALTH, METRICS, admit, connection_of};
 use super::responses::{JSON, not_read, not_understood, plain, refused, try_again};
 use super::rest;
-use super::sessions::{REFUSED, REQUESTER, RESUMED_ANSWER};
+use super::sessions::{NOT_RESUMED, REFUSED, REQUESTER, RESUMED_ANSWER};
 use super::state::HttpState;
 use super::tenant_state::Requester;
 use super::workers::lend;
@@ -138,17 +139,19 @@ async fn answer_resumption(state: &HttpState, requester: Requester, request: Req
     let size = connection_of(&request).map(answer_size);
     let handled = async {
         let response = state.mcp.handle(request).await;
-        (response, REFUSED.with(Cell::get))
+        (response, NOT_RESUMED.with(Cell::get))
     };
-    let handled = RESUMED_ANSWER.scope(size, REFUSED.scope(Cell::new(false), handled));
-    let (response, is_refused) = REQUESTER.scope(requester, handled).await;
-    if is_refused {
-        return plain(
+    let handled = RESUMED_ANSWER.scope(size, NOT_RESUMED.scope(Cell::new(None), handled));
+    let (response, not_resumed) = REQUESTER.scope(requester, handled).await;
+    match not_resumed {
+        None => response.map(Body::new),
+        // Tells clients of event streams to stop reconnecting. SDKs do so after an error and a cancellation too.
+        Some(NotResumed::Complete) => StatusCode::NO_CONTENT.into_response(),
+        Some(NotResumed::NotKept) => plain(
             StatusCode::BAD_REQUEST,
             "nothing is kept after the event of `Last-Event-ID`, or this session has no such event",
-        );
+        ),
     }
-    response.map(Body::new)
 }
 
 /// Tells a connection how large its answer is.

@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::accepted::AcceptedToken;
-use super::events::{NotRead, Resumption, StreamEvents, StreamReader};
+use super::events::{NotRead, NotResumed, Resumption, StreamEvents, StreamReader};
 use super::kept::KeptEvents;
 use super::shares::{Eviction, EvictionCandidate, Holder, TenantKey};
 use super::streams::{RequestStream, Streams, cancellation};
@@ -63,9 +63,9 @@ pub(crate) enum SessionError {
     /// The maximum number of sessions is reached and none can be evicted.
     #[error("too many sessions")]
     TooMany,
-    /// No stream of the session has this event, or not for this token, or no longer.
-    #[error("nothing is kept after this event")]
-    NotKept,
+    /// A stream cannot be resumed.
+    #[error(transparent)]
+    NotResumed(NotResumed),
     /// The system provides no random numbers.
     #[error("no session id can be made: {0}")]
     NoId(io::Error),
@@ -175,15 +175,19 @@ impl HttpSession {
     }
 
     /// The rest of a stream after the event with this id, for a request with this token on a new connection, which is
-    /// told the size of the answer. `None` if nothing is kept after it.
+    /// told the size of the answer.
+    ///
+    /// # Errors
+    ///
+    /// If the session has no such event, it belongs to another token, or nothing comes or is kept after it.
     pub(crate) fn resume(
         self: Arc<Self>,
         event_id: &str,
         token: Option<&Arc<AcceptedToken>>,
         size: Option<AnswerSize>,
-    ) -> Option<SessionStream> {
+    ) -> Result<SessionStream, NotResumed> {
         let (number, reader) = self.streams.lock().resume(event_id, token, size)?;
-        Some(SessionStream { reader, request: Some(number), session: self })
+        Ok(SessionStream { reader, request: Some(number), session: self })
     }
 
     /// Passes on a message that gets no answer.
@@ -243,7 +247,7 @@ impl HttpSession {
         }
     }
 
-    /// Cancels the requests of clients that have not come back in time, and forgets the answers.
+    /// Cancels the requests of clients that have not come back in time, and forgets streams that have ended.
     pub(crate) fn expire_streams(&self) {
         let expired = self.streams.lock().expire();
         for number in expired {
@@ -356,7 +360,7 @@ impl Transport<RoleServer> for SessionTransport {
         {
             let mut streams = self.streams.lock();
             streams.requests.clear();
-            streams.answered.clear();
+            streams.ended.clear();
             streams.standalone = None;
         }
         // No other session can read its records or use its state.

@@ -18,6 +18,7 @@ use rmcp::transport::streamable_http_server::session::{ServerSseMessage, Session
 use tokio_util::sync::CancellationToken;
 
 use super::accepted::AcceptedToken;
+use super::events::NotResumed;
 use super::kept::{KeptEvents, MAX_BYTES};
 use super::session::{HttpSession, SessionError, SessionTransport};
 use super::shares::{Holder, TenantKey, select_for_eviction};
@@ -33,9 +34,13 @@ use crate::text::ids::random_id;
 const EXPIRY: Duration = Duration::from_secs(15);
 
 tokio::task_local! {
-    /// Whether the request of this task was refused: a session, because there are too many, or the rest of a stream of
-    /// which nothing is kept. rmcp's answers do not tell these from other errors, or from an empty stream.
+    /// Whether the request of this task was refused a session because there are too many. rmcp returns the same error
+    /// for all reasons, and a client that may retry must be told.
     pub(crate) static REFUSED: Cell<bool>;
+
+    /// Why the request of this task cannot resume a stream. rmcp answers with an empty stream, and a client that gets
+    /// one reconnects.
+    pub(crate) static NOT_RESUMED: Cell<Option<NotResumed>>;
 
     /// Is told the size of the answer in the stream that this task's request resumes.
     pub(crate) static RESUMED_ANSWER: Option<AnswerSize>;
@@ -248,9 +253,9 @@ impl SessionManager for Sessions {
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
         let token = REQUESTER.try_with(|requester| requester.token.clone()).ok().flatten();
         let size = RESUMED_ANSWER.try_with(Clone::clone).ok().flatten();
-        self.session(id)?.resume(&last_event_id, token.as_ref(), size).ok_or_else(|| {
-            let _elsewhere = REFUSED.try_with(|is_refused| is_refused.set(true));
-            SessionError::NotKept
+        self.session(id)?.resume(&last_event_id, token.as_ref(), size).map_err(|reason| {
+            let _elsewhere = NOT_RESUMED.try_with(|told| told.set(Some(reason)));
+            SessionError::NotResumed(reason)
         })
     }
 }

@@ -12,12 +12,14 @@ use rmcp::service::OriginatingRequestId;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::accepted::AcceptedToken;
-use super::events::{MessageKind, NotRead, StreamEvents, StreamReader, StreamSender, parse_event_id};
+use super::events::{
+    MessageKind, NotRead, NotResumed, StreamEvents, StreamReader, StreamSender, parse_event_id,
+};
 use super::kept::KeptEvents;
 use crate::server::answer_size::AnswerSize;
 use crate::server::unserved;
 
-/// How long a request goes on without a connection, and how long its answer is kept. Clients resume a stream after a
+/// How long a request goes on without a connection, and how long a stream is kept that has ended. Clients resume a stream after a
 /// second, and try again for some seconds; a machine that changes its network needs longer. After that its client is
 /// taken to be gone, so that no script acts for it.
 pub(crate) const GRACE: Duration = Duration::from_secs(60);
@@ -27,15 +29,15 @@ pub(crate) const GRACE: Duration = Duration::from_secs(60);
 pub(crate) const MAX_AWAY: usize = 16;
 
 /// Maximum number of ended streams that a session keeps. Only those that ended in the last seconds matter.
-const MAX_ANSWERED: usize = 64;
+const MAX_ENDED: usize = 64;
 
 /// The streams of a session, and the requests that they belong to.
 pub(crate) struct Streams {
     /// By this module's ids, which are never reused.
     pub(crate) requests: HashMap<i64, RequestStream>,
     pub(crate) last_id: i64,
-    /// Streams of requests that were answered, the oldest first.
-    pub(crate) answered: VecDeque<AnsweredStream>,
+    /// Streams of requests that were answered or cancelled, the oldest first.
+    pub(crate) ended: VecDeque<EndedStream>,
     /// Whether the streams of requests can be resumed. Clients of earlier revisions than 2025-11-25 cannot read the
     /// event without a message with which such a stream begins.
     pub(crate) are_resumable: bool,
@@ -66,8 +68,8 @@ pub(crate) struct ClientAway {
     _permit: OwnedSemaphorePermit,
 }
 
-/// The stream of a request that was answered. The client may not have received all of it.
-pub(crate) struct AnsweredStream {
+/// The stream of a request that was answered or cancelled. The client may not have received all of it.
+pub(crate) struct EndedStream {
     number: i64,
     events: Arc<StreamEvents>,
     pub(crate) since: Instant,
@@ -78,7 +80,7 @@ impl Streams {
         Self {
             requests: HashMap::new(),
             last_id: 0,
-            answered: VecDeque::new(),
+            ended: VecDeque::new(),
             are_resumable: false,
             standalone: None,
             server_requests: HashMap::new(),
@@ -170,14 +172,19 @@ impl Streams {
         let events = sender.events();
         self.cancel_prompts(events);
         events.push(message, MessageKind::Answer)?;
+        self.keep_ended(number, events);
+        Ok(())
+    }
+
+    /// Keeps the stream of a request that was removed, if it can be resumed.
+    fn keep_ended(&mut self, number: i64, events: &Arc<StreamEvents>) {
         if events.is_resumable() {
-            if self.answered.len() >= MAX_ANSWERED {
-                self.answered.pop_front();
+            if self.ended.len() >= MAX_ENDED {
+                self.ended.pop_front();
             }
             let events = Arc::clone(events);
-            self.answered.push_back(AnsweredStream { number, events, since: Instant::now() });
+            self.ended.push_back(EndedStream { number, events, since: Instant::now() });
         }
-        Ok(())
     }
 
     /// Cancels the open prompts of a stream that is about to end, because they belong to its call.
@@ -197,7 +204,10 @@ impl Streams {
     /// Ends the stream of a request that its client has cancelled: there is no answer.
     pub(crate) fn cancel(&mut self, number: i64) {
         if let Some(stream) = self.requests.remove(&number) {
-            self.cancel_prompts(stream.sender.events());
+            let events = stream.sender.events();
+            self.cancel_prompts(events);
+            // Its client may resume it, and is told then that nothing comes.
+            self.keep_ended(number, events);
         }
     }
 
@@ -221,30 +231,33 @@ impl Streams {
         false
     }
 
-    /// Lets another connection read a stream from the event with this id on. Returns the request's number too. `None`
-    /// if the session has no such event, or it belongs to another token.
+    /// Lets another connection read a stream from the event with this id on. Returns the request's number too.
+    ///
+    /// # Errors
+    ///
+    /// If the session has no such event, it belongs to another token, or nothing comes or is kept after it.
     pub(crate) fn resume(
         &mut self,
         event_id: &str,
         token: Option<&Arc<AcceptedToken>>,
         size: Option<AnswerSize>,
-    ) -> Option<(i64, StreamReader)> {
-        let (number, event) = parse_event_id(event_id)?;
+    ) -> Result<(i64, StreamReader), NotResumed> {
+        let (number, event) = parse_event_id(event_id).ok_or(NotResumed::NotKept)?;
         let reader = if let Some(stream) = self.requests.get_mut(&number) {
             let reader = stream.sender.events().resume(event, token, size)?;
             stream.away = None;
             reader
         } else {
-            let stream = self.answered.iter().find(|stream| stream.number == number)?;
-            stream.events.resume(event, token, size)?
+            let stream = self.ended.iter().find(|stream| stream.number == number);
+            stream.ok_or(NotResumed::NotKept)?.events.resume(event, token, size)?
         };
         self.used = Instant::now();
-        Some((number, reader))
+        Ok((number, reader))
     }
 
     /// Drops what is kept for clients that have been away for too long. Returns the requests that have to be cancelled.
     pub(crate) fn expire(&mut self) -> Vec<i64> {
-        self.answered.retain(|stream| stream.since.elapsed() < GRACE);
+        self.ended.retain(|stream| stream.since.elapsed() < GRACE);
         let is_over = |away: &ClientAway| away.since.elapsed() >= GRACE;
         self.requests
             .extract_if(|_, stream| stream.away.as_ref().is_some_and(is_over))

@@ -44,7 +44,7 @@ async fn begin(sessions: &Sessions, id: &SessionId) -> SessionStream {
 }
 
 fn resume(sessions: &Sessions, id: &SessionId, event: &str) -> Option<SessionStream> {
-    sessions.session(id).unwrap().resume(event, None, None)
+    sessions.session(id).unwrap().resume(event, None, None).ok()
 }
 
 /// The requests that rmcp was told to cancel.
@@ -71,7 +71,7 @@ fn expire_after(sessions: &Sessions, id: &SessionId, time: Duration) {
         for away in streams.requests.values_mut().filter_map(|stream| stream.away.as_mut()) {
             away.since = since;
         }
-        for stream in &mut streams.answered {
+        for stream in &mut streams.ended {
             stream.since = since;
         }
     }
@@ -126,7 +126,8 @@ async fn a_request_is_cancelled_while_its_client_is_away() {
     let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
     sessions.accept_message(&id, serde_json::from_value(cancel).unwrap()).await.unwrap();
     assert_eq!(cancelled(&mut transport), [1_i64]);
-    assert!(resume(&sessions, &id, "1-0").is_none());
+    let resumed = sessions.session(&id).unwrap().resume("1-0", None, None);
+    assert_eq!(resumed.err(), Some(NotResumed::Complete));
 }
 
 /// So does one whose client cannot know an event of its stream.
@@ -206,7 +207,7 @@ async fn v_862_a_stream_is_resumed_in_its_session_and_with_its_token() {
     assert!(stream.next().await.is_some());
     drop(stream);
     let resume = |id: &SessionId, event: &str, token: Option<&Arc<AcceptedToken>>| {
-        sessions.session(id).unwrap().resume(event, token, None).is_some()
+        sessions.session(id).unwrap().resume(event, token, None).is_ok()
     };
     assert!(!resume(&id, "1-0", None) && !resume(&id, "1-0", Some(&foreign)));
     assert!(!resume(&other, "1-0", Some(&own)));
