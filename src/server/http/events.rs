@@ -239,6 +239,7 @@ impl StreamEvents {
         for _ in 0..forgotten {
             queue.drop_first();
         }
+        queue.events.shrink_to_fit();
         self.recount(&mut queue);
     }
 

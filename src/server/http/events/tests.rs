@@ -75,7 +75,7 @@ fn a_stream_goes_on_where_its_client_was_cut_off() {
     assert_eq!(read(&resume(&events, 2)), ["7-3"]);
     let refused = [3, 4].map(|after| events.resume(after, None, None).err());
     assert_eq!(refused, [Some(NotResumed::Complete), Some(NotResumed::NotKept)]);
-    drop(events);
+    drop((events, reader));
     assert_eq!(kept.bytes(), 0);
 }
 
@@ -148,7 +148,7 @@ fn v_861_all_streams_together_keep_few_bytes() {
     large.push(ended(11, peer(2), 300_000));
     assert_eq!(large[6..].iter().map(is_kept).collect::<Vec<_>>(), [false, true, false, true]);
     assert!(is_kept(&small));
-    drop((small, large));
+    drop((small, large, reader));
     assert_eq!(kept.bytes(), 0);
 }
 
