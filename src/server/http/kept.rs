@@ -75,8 +75,8 @@ impl KeptEvents {
         self.bytes() > self.max_bytes - self.max_bytes / 8
     }
 
-    /// Forgets streams when they have more than the maximum: those of the tenant that has most, and of its peer that has
-    /// most, first what a connection has taken already, and of that the oldest.
+    /// Forgets streams when they have more than the maximum: those of the tenant that has most, and of its peer that
+    /// has most, first what a connection has taken already, and of that the oldest.
     pub(super) fn bound(&self) {
         if self.bytes() <= self.max_bytes {
             return;

@@ -1,9 +1,9 @@
 //! The sessions of clients of the handshake revisions.
 //!
-//! rmcp's own session manager does not bound what it keeps for clients that may reconnect, blocks a whole session if its
-//! client does not read one stream, and identifies requests by the client's ids. Here what is kept has bounds, a request
-//! ends when its client has been away for too long, streams do not block each other, and rmcp sees ids of cx's, as over
-//! stdio.
+//! rmcp's own session manager does not bound what it keeps for clients that may reconnect, blocks a whole session if
+//! its client does not read one stream, and identifies requests by the client's ids. Here what is kept has bounds, a
+//! request ends when its client has been away for too long, streams do not block each other, and rmcp sees ids of
+//! cx's, as over stdio.
 
 use std::cell::Cell;
 use std::collections::HashMap;

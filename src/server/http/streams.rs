@@ -19,9 +19,9 @@ use super::kept::KeptEvents;
 use crate::server::answer_size::AnswerSize;
 use crate::server::unserved;
 
-/// How long a request goes on without a connection, and how long a stream is kept that has ended. Clients resume a stream after a
-/// second, and try again for some seconds; a machine that changes its network needs longer. After that its client is
-/// taken to be gone, so that no script acts for it.
+/// How long a request goes on without a connection, and how long a stream is kept that has ended. Clients resume a
+/// stream after a second, and try again for some seconds; a machine that changes its network needs longer. After that
+/// its client is taken to be gone, so that no script acts for it.
 pub(crate) const GRACE: Duration = Duration::from_secs(60);
 
 /// Maximum number of requests of a session that go on without a connection: as many as runs that go on after their
