@@ -54,6 +54,12 @@ impl CallsInFlight {
         self.count.load(Ordering::SeqCst) == 0
     }
 
+    /// The number of calls in flight.
+    #[cfg(feature = "http")]
+    pub(crate) fn count(&self) -> usize {
+        self.count.load(Ordering::SeqCst)
+    }
+
     /// Waits until no call is in flight, for at most `max`.
     pub(crate) async fn wait_until_empty(&self, max: Duration) {
         let ended = async {

@@ -26,7 +26,9 @@ mod tenants;
 mod token;
 
 mod connections;
+mod events;
 mod following;
+mod kept;
 mod pace;
 mod rest_runs;
 mod session;

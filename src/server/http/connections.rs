@@ -1,7 +1,6 @@
 //! The open connections, their phases, and the eviction of one for a new one.
 
 use std::collections::HashMap;
-use std::hash::Hash;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -18,7 +17,9 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::accepted::AcceptedToken;
-use super::shares::{Eviction, EvictionCandidate, Holder, PeerKey, TenantKey, select_for_eviction};
+use super::shares::{
+    Eviction, EvictionCandidate, Holder, PeerKey, TenantKey, select_for_eviction, with_most,
+};
 use super::socket::SocketActivity;
 use crate::server::metrics;
 
@@ -347,15 +348,6 @@ fn next_to_cut(unread: &[UnreadAnswer]) -> usize {
     let peer = with_most(candidates.iter().map(|(_, answer)| (answer.holder.peer, answer.bytes)));
     candidates.retain(|(_, answer)| Some(answer.holder.peer) == peer);
     candidates.into_iter().min_by_key(|(_, answer)| answer.speed).map_or(0, |(position, _)| position)
-}
-
-/// The key with the most bytes.
-fn with_most<K: Eq + Hash>(parts: impl Iterator<Item = (K, usize)>) -> Option<K> {
-    let mut all: HashMap<K, usize> = HashMap::new();
-    for (key, bytes) in parts {
-        *all.entry(key).or_default() += bytes;
-    }
-    all.into_iter().max_by_key(|(_, bytes)| *bytes).map(|(key, _)| key)
 }
 
 /// Records the end of an answer when it is dropped: hyper has consumed all of it, or the client is

@@ -16,10 +16,12 @@ use rmcp::model::ErrorCode;
 use serde_json::json;
 
 use super::body::{RequestBody, is_json};
+use super::connections::Connection;
+use super::events::NotResumed;
 use super::middleware::{HEALTH, METRICS, admit, connection_of};
 use super::responses::{JSON, not_read, not_understood, plain, refused, try_again};
 use super::rest;
-use super::sessions::{REFUSED, REQUESTER};
+use super::sessions::{NOT_RESUMED, REFUSED, REQUESTER, RESUMED_ANSWER};
 use super::state::HttpState;
 use super::tenant_state::Requester;
 use super::workers::lend;
@@ -45,6 +47,9 @@ const METHOD: &str = "mcp-method";
 
 /// The header with the session id.
 const SESSION_ID: &str = "mcp-session-id";
+
+/// The header with the id of the last event of a stream that a client has received and resumes.
+const LAST_EVENT_ID: &str = "last-event-id";
 
 /// The routes, behind the authentication.
 pub(crate) fn router(state: Arc<HttpState>) -> Router {
@@ -108,8 +113,10 @@ async fn answer_mcp(
         request.headers_mut().insert(SESSION_ID, NO_SESSION);
     }
     let id = request.headers().get(SESSION_ID).and_then(|id| id.to_str().ok());
+    let resumes = request.headers().get(LAST_EVENT_ID).is_some_and(|event| event.to_str().is_ok());
     match (request.method(), id) {
         (&Method::POST, _) => answer_post(&state, requester, request).await,
+        (&Method::GET, Some(_)) if resumes => answer_resumption(&state, requester, request).await,
         (&Method::GET, Some(id)) if state.sessions.is_listening(id) => {
             plain(StatusCode::CONFLICT, "this session already has a standalone stream")
         }
@@ -124,6 +131,32 @@ async fn answer_mcp(
         }
         _ => state.mcp.handle(request).await.map(Body::new),
     }
+}
+
+/// Answers a request for the rest of a stream. As long as the stream is open, its connection has an unfinished answer,
+/// as that of the call had.
+async fn answer_resumption(state: &HttpState, requester: Requester, request: Request) -> Response {
+    let size = connection_of(&request).map(answer_size);
+    let handled = async {
+        let response = state.mcp.handle(request).await;
+        (response, NOT_RESUMED.with(Cell::get))
+    };
+    let handled = RESUMED_ANSWER.scope(size, NOT_RESUMED.scope(Cell::new(None), handled));
+    let (response, not_resumed) = REQUESTER.scope(requester, handled).await;
+    match not_resumed {
+        None => response.map(Body::new),
+        // Tells clients of event streams to stop reconnecting. SDKs do so after an error and a cancellation too.
+        Some(NotResumed::Complete) => StatusCode::NO_CONTENT.into_response(),
+        Some(NotResumed::NotKept) => plain(
+            StatusCode::BAD_REQUEST,
+            "nothing is kept after the event of `Last-Event-ID`, or this session has no such event",
+        ),
+    }
+}
+
+/// Tells a connection how large its answer is.
+fn answer_size(connection: Arc<Connection>) -> AnswerSize {
+    AnswerSize::new(move |bytes| connection.note_made(bytes))
 }
 
 async fn answer_post(state: &HttpState, requester: Requester, request: Request) -> Response {
@@ -143,7 +176,7 @@ async fn answer_post(state: &HttpState, requester: Requester, request: Request) 
     }
     parts.extensions.insert(CountedBody::new(permits));
     if let Some(connection) = connection {
-        parts.extensions.insert(AnswerSize::new(move |bytes| connection.note_made(bytes)));
+        parts.extensions.insert(answer_size(connection));
     }
     parts.extensions.insert(RequestClient(requester.client_name()));
     let session = Arc::clone(&requester.tenant.session);

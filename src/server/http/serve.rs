@@ -175,7 +175,7 @@ fn mcp_service(
         .with_max_request_body_bytes(MAX_LINE)
         .with_json_response(true)
         .with_sse_keep_alive(Some(KEEP_ALIVE_INTERVAL))
-        // Streams cannot be resumed, so clients need no retry interval.
+        // Streams that can be resumed begin with an event that `Sessions` makes, which also has the interval.
         .with_sse_retry(None)
         .with_cancellation_token(open.clone());
     StreamableHttpService::new(

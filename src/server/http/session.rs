@@ -11,8 +11,8 @@ use futures::Stream;
 use parking_lot::Mutex;
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, GetExtensions as _, GetMeta as _, JsonRpcMessage, RequestId,
-    ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientNotification, GetExtensions as _, GetMeta as _, JsonRpcMessage,
+    ProtocolVersion, RequestId, ServerJsonRpcMessage, ServerResult,
 };
 use rmcp::transport::Transport;
 use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId};
@@ -20,9 +20,12 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::accepted::AcceptedToken;
+use super::events::{NotRead, NotResumed, Resumption, StreamEvents, StreamReader};
+use super::kept::KeptEvents;
 use super::shares::{Eviction, EvictionCandidate, Holder, TenantKey};
-use super::streams::{NotRead, RequestStream, StreamReceiver, Streams, cancellation, stream_queue};
+use super::streams::{RequestStream, Streams, cancellation};
 use crate::conventions;
+use crate::server::answer_size::AnswerSize;
 use crate::server::request_id::ClientRequestId;
 use crate::server::request_span::CountedSession;
 use crate::server::session::McpSession;
@@ -46,6 +49,8 @@ pub(crate) struct HttpSession {
     /// Cancelled when the client has ended the session, or when it has expired or was evicted.
     ended: CancellationToken,
     pub(crate) streams: Arc<Mutex<Streams>>,
+    /// What is kept for clients of all sessions that resume a stream.
+    kept: Arc<KeptEvents>,
     _counted: CountedSession,
 }
 
@@ -58,9 +63,9 @@ pub(crate) enum SessionError {
     /// The maximum number of sessions is reached and none can be evicted.
     #[error("too many sessions")]
     TooMany,
-    /// Streams are not kept for clients that reconnect.
-    #[error("streams cannot be resumed")]
-    NotKept,
+    /// A stream cannot be resumed.
+    #[error(transparent)]
+    NotResumed(NotResumed),
     /// The system provides no random numbers.
     #[error("no session id can be made: {0}")]
     NoId(io::Error),
@@ -75,6 +80,7 @@ impl HttpSession {
         mcp: McpSession,
         holder: Holder,
         token: Option<Arc<AcceptedToken>>,
+        kept: Arc<KeptEvents>,
     ) -> (Arc<Self>, SessionTransport) {
         let (incoming, messages) = mpsc::channel(MAX_INCOMING);
         let session = Arc::new(Self {
@@ -84,6 +90,7 @@ impl HttpSession {
             incoming,
             ended: CancellationToken::new(),
             streams: Arc::new(Mutex::new(Streams::new())),
+            kept,
             _counted: CountedSession::begin(conventions::TCP),
         });
         let transport = SessionTransport {
@@ -112,13 +119,13 @@ impl HttpSession {
 
     /// Opens the standalone stream. It replaces an earlier one.
     pub(crate) fn listen(self: Arc<Self>) -> SessionStream {
-        let (sender, receiver) = stream_queue();
+        let (sender, reader) = StreamEvents::plain();
         {
             let mut streams = self.streams.lock();
             streams.is_used = true;
             streams.standalone = Some(sender);
         }
-        SessionStream { receiver, request: None, session: self }
+        SessionStream { reader, request: None, session: self }
     }
 
     /// Ends the standalone stream, so that its connection can end.
@@ -126,29 +133,61 @@ impl HttpSession {
         self.streams.lock().standalone = None;
     }
 
-    /// Passes a request on. Its notifications and its answer are sent on the returned stream.
-    /// Dropping the stream cancels the request.
+    /// Reads the revision in the answer to `initialize`. From 2025-11-25 on streams of requests can be resumed.
+    pub(crate) fn note_revision(&self, answer: &ServerJsonRpcMessage) {
+        if let JsonRpcMessage::Response(response) = answer
+            && let ServerResult::InitializeResult(result) = &response.result
+        {
+            let first = ProtocolVersion::V_2025_11_25;
+            self.streams.lock().are_resumable = result.protocol_version.as_str() >= first.as_str();
+        }
+    }
+
+    /// Passes a request on that was sent with `token`. Its notifications and its answer are sent on the returned
+    /// stream. If the stream is dropped, and its client cannot resume it, the request is cancelled.
     pub(crate) async fn begin(
         self: Arc<Self>,
         message: ClientJsonRpcMessage,
+        token: Option<Arc<AcceptedToken>>,
     ) -> Result<SessionStream, SessionError> {
         let JsonRpcMessage::Request(mut request) = message else { return Err(SessionError::Ended) };
-        let (sender, receiver) = stream_queue();
-        let number = {
+        let (number, reader) = {
             let mut streams = self.streams.lock();
             streams.last_id += 1;
             let number = streams.last_id;
+            let (sender, reader) = if streams.are_resumable {
+                let (holder, kept) = (self.holder, Arc::clone(&self.kept));
+                StreamEvents::resumable(Resumption { request: number, token, holder, kept })
+            } else {
+                StreamEvents::plain()
+            };
             let client_id = std::mem::replace(&mut request.id, RequestId::Number(number));
             request.request.extensions_mut().insert(ClientRequestId::from(&client_id));
             let progress = request.request.get_meta().get_progress_token();
-            streams.requests.insert(number, RequestStream { client_id, progress, sender });
+            streams.requests.insert(number, RequestStream { client_id, progress, sender, away: None });
             streams.used = Instant::now();
-            number
+            (number, reader)
         };
-        let stream = SessionStream { receiver, request: Some(number), session: Arc::clone(&self) };
+        let stream = SessionStream { reader, request: Some(number), session: Arc::clone(&self) };
         request.request.extensions_mut().insert(Arc::clone(&self.mcp));
         self.pass_on(JsonRpcMessage::Request(request)).await?;
         Ok(stream)
+    }
+
+    /// The rest of a stream after the event with this id, for a request with this token on a new connection, which is
+    /// told the size of the answer.
+    ///
+    /// # Errors
+    ///
+    /// If the session has no such event, it belongs to another token, or nothing comes or is kept after it.
+    pub(crate) fn resume(
+        self: Arc<Self>,
+        event_id: &str,
+        token: Option<&Arc<AcceptedToken>>,
+        size: Option<AnswerSize>,
+    ) -> Result<SessionStream, NotResumed> {
+        let (number, reader) = self.streams.lock().resume(event_id, token, size)?;
+        Ok(SessionStream { reader, request: Some(number), session: self })
     }
 
     /// Passes on a message that gets no answer.
@@ -163,9 +202,8 @@ impl HttpSession {
                     if let ClientNotification::CancelledNotification(cancel) = &notification.notification {
                         let id = cancel.params.request_id.as_ref();
                         cancelled = streams.numbers_of(id);
-                        for number in &cancelled {
-                            // A cancelled request gets no answer.
-                            streams.requests.remove(number);
+                        for &number in &cancelled {
+                            streams.cancel(number);
                         }
                         if cancelled.is_empty() {
                             return Ok(());
@@ -201,6 +239,22 @@ impl HttpSession {
         }
     }
 
+    /// Cancels a request whose stream has ended.
+    fn cancel(&self, number: i64) {
+        if self.incoming.try_send(cancellation(number)).is_err() {
+            // The session has ended, or its queue is so full that it has to end.
+            self.end();
+        }
+    }
+
+    /// Cancels the requests of clients that have not come back in time, and forgets streams that have ended.
+    pub(crate) fn expire_streams(&self) {
+        let expired = self.streams.lock().expire();
+        for number in expired {
+            self.cancel(number);
+        }
+    }
+
     /// How long the session has been idle. `None` while it is in use.
     pub(crate) fn idle_time(&self) -> Option<Duration> {
         let streams = self.streams.lock();
@@ -213,13 +267,18 @@ impl HttpSession {
         !streams.requests.is_empty() || !self.mcp.calls.is_empty()
     }
 
+    /// Whether all calls go on without a connection, which the client may have left for good. A task is another call.
+    fn are_calls_away(&self, streams: &Streams) -> bool {
+        streams.are_all_away() && self.mcp.calls.count() <= streams.requests.len()
+    }
+
     /// Determines which peers may evict the session.
     pub(crate) fn held(&self, id: SessionId) -> EvictionCandidate<SessionId> {
         let streams = self.streams.lock();
-        let eviction = if self.has_calls(&streams) {
+        let eviction = if self.has_calls(&streams) && !self.are_calls_away(&streams) {
             // The executor bounds the number and the duration of calls.
             Eviction::Never
-        } else if streams.standalone().is_some() {
+        } else if self.has_calls(&streams) || streams.standalone().is_some() {
             Eviction::OverShare(3)
         } else if !streams.is_used {
             Eviction::Allowed(0)
@@ -239,40 +298,32 @@ impl HttpSession {
     }
 }
 
-/// A stream that a client reads: the messages of one request, or the standalone stream.
+/// A stream that a client reads on one connection: the messages of one request, or the standalone stream.
 pub(crate) struct SessionStream {
-    receiver: StreamReceiver,
+    reader: StreamReader,
     request: Option<i64>,
     session: Arc<HttpSession>,
-}
-
-impl SessionStream {
-    /// The next message. `None` when the stream has ended.
-    pub(crate) async fn next(&mut self) -> Option<ServerSseMessage> {
-        self.receiver.recv().await
-    }
 }
 
 impl Stream for SessionStream {
     type Item = ServerSseMessage;
 
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<ServerSseMessage>> {
-        self.receiver.poll_recv(context)
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<ServerSseMessage>> {
+        self.reader.poll_next(context)
     }
 }
 
 impl Drop for SessionStream {
     fn drop(&mut self) {
-        let is_unanswered = {
+        let cancelled = {
             let mut streams = self.session.streams.lock();
             streams.used = Instant::now();
-            self.request.and_then(|number| streams.requests.remove(&number)).is_some()
+            // Otherwise a newer connection reads the stream.
+            let was_last = self.reader.leave();
+            self.request.filter(|&number| was_last && !streams.let_go_on(number, &self.session.kept))
         };
-        let Some(number) = self.request.filter(|_| is_unanswered) else { return };
-        // The client has dropped the stream, and nothing is kept for it.
-        if self.session.incoming.try_send(cancellation(number)).is_err() {
-            // The session has ended, or its queue is so full that it has to end.
-            self.session.end();
+        if let Some(number) = cancelled {
+            self.session.cancel(number);
         }
     }
 }
@@ -309,6 +360,7 @@ impl Transport<RoleServer> for SessionTransport {
         {
             let mut streams = self.streams.lock();
             streams.requests.clear();
+            streams.ended.clear();
             streams.standalone = None;
         }
         // No other session can read its records or use its state.

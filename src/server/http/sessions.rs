@@ -1,16 +1,16 @@
 //! The sessions of clients of the handshake revisions.
 //!
-//! rmcp's own session manager keeps answers for clients that may reconnect, blocks a whole session
-//! if its client does not read one stream, and identifies requests by the client's ids. Here a
-//! request ends with its stream, streams do not block each other, and rmcp sees ids of cx's, as
-//! over stdio.
+//! rmcp's own session manager does not bound what it keeps for clients that may reconnect, blocks a whole session if
+//! its client does not read one stream, and identifies requests by the client's ids. Here what is kept has bounds, a
+//! request ends when its client has been away for too long, streams do not block each other, and rmcp sees ids of
+//! cx's, as over stdio.
 
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::Stream;
+use futures::{Stream, StreamExt as _};
 use parking_lot::Mutex;
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::SessionManager;
@@ -18,9 +18,12 @@ use rmcp::transport::streamable_http_server::session::{ServerSseMessage, Session
 use tokio_util::sync::CancellationToken;
 
 use super::accepted::AcceptedToken;
+use super::events::NotResumed;
+use super::kept::{KeptEvents, MAX_BYTES};
 use super::session::{HttpSession, SessionError, SessionTransport};
 use super::shares::{Holder, TenantKey, select_for_eviction};
 use super::tenant_state::Requester;
+use crate::server::answer_size::AnswerSize;
 use crate::server::calls::CallsInFlight;
 use crate::server::metrics;
 use crate::server::session::McpSession;
@@ -34,6 +37,13 @@ tokio::task_local! {
     /// Whether the request of this task was refused a session because there are too many. rmcp returns the same error
     /// for all reasons, and a client that may retry must be told.
     pub(crate) static REFUSED: Cell<bool>;
+
+    /// Why the request of this task cannot resume a stream. rmcp answers with an empty stream, and a client that gets
+    /// one reconnects.
+    pub(crate) static NOT_RESUMED: Cell<Option<NotResumed>>;
+
+    /// Is told the size of the answer in the stream that this task's request resumes.
+    pub(crate) static RESUMED_ANSWER: Option<AnswerSize>;
 
     /// The sender of this task's request.
     pub(crate) static REQUESTER: Requester;
@@ -55,6 +65,8 @@ pub(crate) struct Sessions {
     /// The calls of all sessions.
     calls: Arc<CallsInFlight>,
     open: Mutex<HashMap<SessionId, Arc<HttpSession>>>,
+    /// What is kept for clients that resume a stream.
+    kept: Arc<KeptEvents>,
 }
 
 impl Sessions {
@@ -64,7 +76,8 @@ impl Sessions {
         runs: CancellationToken,
         calls: Arc<CallsInFlight>,
     ) -> Self {
-        Self { shared, bounds, runs, calls, open: Mutex::default() }
+        let kept = Arc::new(KeptEvents::new(MAX_BYTES));
+        Self { shared, bounds, runs, calls, open: Mutex::default(), kept }
     }
 
     /// The number of sessions.
@@ -93,11 +106,12 @@ impl Sessions {
         self.bounds.idle.clamp(Duration::from_millis(10), EXPIRY)
     }
 
-    /// Ends the sessions that were idle for too long.
+    /// Ends the sessions that were idle for too long, and the requests whose clients were away for too long.
     pub(crate) fn expire(&self) {
         let idle = self.bounds.idle;
         let mut open = self.open.lock();
         open.retain(|_, session| {
+            session.expire_streams();
             let is_kept = session.idle_time().is_none_or(|time| time <= idle);
             if !is_kept {
                 session.end();
@@ -178,7 +192,7 @@ impl SessionManager for Sessions {
         let session = McpSession::new(Arc::clone(&self.shared), self.runs.child_token(), calls);
         let session = session.with_own_state(&id).with_rates(Arc::clone(&tenant.rates));
         let session = session.of_tenant(tenant.name.as_ref());
-        let (session, transport) = HttpSession::new(session, holder, token);
+        let (session, transport) = HttpSession::new(session, holder, token, Arc::clone(&self.kept));
         open.insert(Arc::clone(&id), session);
         Ok((id, transport))
     }
@@ -188,9 +202,11 @@ impl SessionManager for Sessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<ServerJsonRpcMessage, SessionError> {
-        let mut answers = self.session(id)?.begin(message).await?;
-        let answer = answers.next().await.and_then(|event| event.message);
-        answer.map(Arc::unwrap_or_clone).ok_or(SessionError::Ended)
+        let session = self.session(id)?;
+        let mut answers = Arc::clone(&session).begin(message, None).await?;
+        let answer = answers.next().await.and_then(|event| event.message).ok_or(SessionError::Ended)?;
+        session.note_revision(&answer);
+        Ok(Arc::unwrap_or_clone(answer))
     }
 
     async fn has_session(&self, id: &SessionId) -> Result<bool, SessionError> {
@@ -211,7 +227,8 @@ impl SessionManager for Sessions {
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
         let session = self.session(id)?;
         session.streams.lock().is_used = true;
-        session.begin(message).await
+        let token = REQUESTER.try_with(|requester| requester.token.clone()).ok().flatten();
+        session.begin(message, token).await
     }
 
     async fn accept_message(
@@ -231,10 +248,15 @@ impl SessionManager for Sessions {
 
     async fn resume(
         &self,
-        _id: &SessionId,
-        _last_event_id: String,
+        id: &SessionId,
+        last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
-        Err::<futures::stream::Empty<_>, _>(SessionError::NotKept)
+        let token = REQUESTER.try_with(|requester| requester.token.clone()).ok().flatten();
+        let size = RESUMED_ANSWER.try_with(Clone::clone).ok().flatten();
+        self.session(id)?.resume(&last_event_id, token.as_ref(), size).map_err(|reason| {
+            let _elsewhere = NOT_RESUMED.try_with(|told| told.set(Some(reason)));
+            SessionError::NotResumed(reason)
+        })
     }
 }
 

@@ -115,6 +115,15 @@ pub(crate) fn select_for_eviction<K>(
     candidates.min_by_key(|(order, _)| *order).map(|(_, key)| key)
 }
 
+/// The key with the most bytes.
+pub(crate) fn with_most<K: Eq + Hash>(parts: impl Iterator<Item = (K, usize)>) -> Option<K> {
+    let mut all: HashMap<K, usize> = HashMap::new();
+    for (key, bytes) in parts {
+        *all.entry(key).or_default() += bytes;
+    }
+    all.into_iter().max_by_key(|(_, bytes)| *bytes).map(|(key, _)| key)
+}
+
 /// How many each tenant, or each peer of a tenant, holds.
 struct Counts<H> {
     by_key: HashMap<H, usize>,

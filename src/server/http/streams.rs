@@ -1,42 +1,51 @@
 //! The streams of one session, and which of them a message is sent on.
 
-use std::collections::HashMap;
-use std::task::{Context, Poll};
-use std::time::Instant;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ClientJsonRpcMessage, ClientNotification,
     GetExtensions, JsonRpcMessage, ProgressToken, RequestId, ServerJsonRpcMessage, ServerNotification,
 };
 use rmcp::service::OriginatingRequestId;
-use rmcp::transport::streamable_http_server::session::ServerSseMessage;
-use tokio::sync::mpsc;
+use tokio::sync::OwnedSemaphorePermit;
 
-use crate::server::tasks::bytes_of;
+use super::accepted::AcceptedToken;
+use super::events::{
+    MessageKind, NotRead, NotResumed, StreamEvents, StreamReader, StreamSender, parse_event_id,
+};
+use super::kept::KeptEvents;
+use crate::server::answer_size::AnswerSize;
 use crate::server::unserved;
-use crate::server::waiting_bytes::{HeldBytes, WaitingBytes};
 
-/// Maximum number of messages that wait for the client to read a stream. Further notifications are
-/// dropped, as over stdio.
-const MAX_WAITING: usize = 256;
+/// How long a request goes on without a connection, and how long a stream is kept that has ended. Clients resume a
+/// stream after a second, and try again for some seconds; a machine that changes its network needs longer. After that
+/// its client is taken to be gone, so that no script acts for it.
+pub(crate) const GRACE: Duration = Duration::from_secs(60);
 
-/// Slots of a stream's queue that notifications leave free for approval prompts, which must not be
-/// lost.
-const KEPT_FOR_PROMPTS: usize = 8;
+/// Maximum number of requests of a session that go on without a connection: as many as runs that go on after their
+/// answer.
+pub(crate) const MAX_AWAY: usize = 16;
 
-/// Slot that all other messages leave free for the answer.
-const KEPT_FOR_ANSWER: usize = 1;
+/// Maximum number of ended streams that a session keeps. Only those that ended in the last seconds matter.
+const MAX_ENDED: usize = 64;
 
 /// The streams of a session, and the requests that they belong to.
 pub(crate) struct Streams {
     /// By this module's ids, which are never reused.
     pub(crate) requests: HashMap<i64, RequestStream>,
     pub(crate) last_id: i64,
+    /// Streams of requests that were answered or cancelled, the oldest first.
+    pub(crate) ended: VecDeque<EndedStream>,
+    /// Whether the streams of requests can be resumed. Clients of earlier revisions than 2025-11-25 cannot read the
+    /// event without a message with which such a stream begins.
+    pub(crate) are_resumable: bool,
     /// The standalone stream (GET), if the client has opened one.
     pub(crate) standalone: Option<StreamSender>,
     /// The server's requests that the client has not answered, with the stream that each was sent
     /// on.
-    pub(crate) server_requests: HashMap<RequestId, StreamSender>,
+    pub(crate) server_requests: HashMap<RequestId, Arc<StreamEvents>>,
     /// When the client last sent something, or a stream ended.
     pub(crate) used: Instant,
     /// Whether the client has sent anything after its first request. Every real client does so at
@@ -49,52 +58,30 @@ pub(crate) struct RequestStream {
     pub(crate) client_id: RequestId,
     pub(crate) progress: Option<ProgressToken>,
     pub(crate) sender: StreamSender,
+    /// Set while no connection reads the stream, and the client may resume it.
+    pub(crate) away: Option<ClientAway>,
 }
 
-/// The queue of a stream, for what is sent on it.
-#[derive(Clone)]
-pub(crate) struct StreamSender {
-    queue: mpsc::Sender<WaitingMessage>,
-    bytes: WaitingBytes,
+/// Since when a client has been away from the stream of a request.
+pub(crate) struct ClientAway {
+    pub(crate) since: Instant,
+    _permit: OwnedSemaphorePermit,
 }
 
-/// The same queue, for the client that reads the stream.
-pub(crate) struct StreamReceiver(mpsc::Receiver<WaitingMessage>);
-
-struct WaitingMessage {
-    message: ServerSseMessage,
-    /// Those of a notification. The connection counts those of an answer, and there are few prompts.
-    _bytes: Option<HeldBytes>,
+/// The stream of a request that was answered or cancelled. The client may not have received all of it.
+pub(crate) struct EndedStream {
+    number: i64,
+    events: Arc<StreamEvents>,
+    pub(crate) since: Instant,
 }
-
-/// Makes the queue of a stream.
-pub(crate) fn stream_queue() -> (StreamSender, StreamReceiver) {
-    let (queue, receiver) = mpsc::channel(MAX_WAITING);
-    (StreamSender { queue, bytes: WaitingBytes::new() }, StreamReceiver(receiver))
-}
-
-impl StreamReceiver {
-    /// The next message. `None` when the stream has ended.
-    pub(crate) async fn recv(&mut self) -> Option<ServerSseMessage> {
-        self.0.recv().await.map(|waiting| waiting.message)
-    }
-
-    /// The same, for a stream.
-    pub(crate) fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Option<ServerSseMessage>> {
-        self.0.poll_recv(context).map(|waiting| waiting.map(|waiting| waiting.message))
-    }
-}
-
-/// The client does not read, or is gone.
-#[derive(Debug, thiserror::Error)]
-#[error("the client does not read")]
-pub(crate) struct NotRead;
 
 impl Streams {
     pub(crate) fn new() -> Self {
         Self {
             requests: HashMap::new(),
             last_id: 0,
+            ended: VecDeque::new(),
+            are_resumable: false,
             standalone: None,
             server_requests: HashMap::new(),
             used: Instant::now(),
@@ -103,8 +90,8 @@ impl Streams {
     }
 
     /// The standalone stream, if the client still reads it.
-    pub(crate) fn standalone(&self) -> Option<&StreamSender> {
-        self.standalone.as_ref().filter(|sender| !sender.queue.is_closed())
+    pub(crate) fn standalone(&self) -> Option<&Arc<StreamEvents>> {
+        self.standalone.as_ref().map(StreamSender::events).filter(|events| !events.is_closed())
     }
 
     /// This module's ids of the requests with the client's id `client_id`.
@@ -117,16 +104,16 @@ impl Streams {
     }
 
     /// The stream of the request that a message belongs to, or else the standalone stream.
-    fn stream_of(&self, message: &impl GetExtensions) -> Option<&StreamSender> {
+    fn stream_of(&self, message: &impl GetExtensions) -> Option<&Arc<StreamEvents>> {
         let of = match message.extensions().get::<OriginatingRequestId>() {
             Some(OriginatingRequestId(RequestId::Number(number))) => self.requests.get(number),
             _ => None,
         };
-        of.map(|stream| &stream.sender).or_else(|| self.standalone())
+        of.map(|stream| stream.sender.events()).or_else(|| self.standalone())
     }
 
     /// Queues a message on its stream. Answers get the client's id. Notifications are dropped if
-    /// their stream is full, or has too many bytes of them.
+    /// their stream is full.
     ///
     /// # Errors
     ///
@@ -134,32 +121,31 @@ impl Streams {
     pub(crate) fn route(&mut self, mut message: ServerJsonRpcMessage) -> Result<(), NotRead> {
         match &mut message {
             JsonRpcMessage::Response(response) => {
-                let Some(stream) = self.remove(&response.id) else { return Ok(()) };
-                self.cancel_prompts(&stream.sender);
+                let Some((number, stream)) = self.remove(&response.id) else { return Ok(()) };
                 response.id = stream.client_id;
-                push(&stream.sender, message, None, 0)
+                self.answer(number, stream.sender, message)
             }
             JsonRpcMessage::Error(error) => {
-                let Some(stream) = error.id.as_ref().and_then(|id| self.remove(id)) else { return Ok(()) };
-                self.cancel_prompts(&stream.sender);
+                let removed = error.id.as_ref().and_then(|id| self.remove(id));
+                let Some((number, stream)) = removed else { return Ok(()) };
                 error.id = Some(stream.client_id);
                 unserved::explain(&mut error.error);
-                push(&stream.sender, message, None, 0)
+                self.answer(number, stream.sender, message)
             }
             JsonRpcMessage::Request(request) => {
-                let sender = self.stream_of(&request.request).cloned().ok_or(NotRead)?;
-                self.server_requests.retain(|_, sender| !sender.queue.is_closed());
+                let events = self.stream_of(&request.request).cloned().ok_or(NotRead)?;
+                self.server_requests.retain(|_, events| !events.is_closed());
                 let id = request.id.clone();
-                push(&sender, message, None, KEPT_FOR_ANSWER)?;
-                self.server_requests.insert(id, sender);
+                events.push(message, MessageKind::Prompt)?;
+                self.server_requests.insert(id, events);
                 Ok(())
             }
             JsonRpcMessage::Notification(notification) => {
-                let sender = match &notification.notification {
+                let events = match &notification.notification {
                     ServerNotification::ProgressNotification(progress) => {
                         let token = Some(&progress.params.progress_token);
                         let stream = self.requests.values().find(|stream| stream.progress.as_ref() == token);
-                        stream.map(|stream| stream.sender.clone())
+                        stream.map(|stream| Arc::clone(stream.sender.events()))
                     }
                     ServerNotification::CancelledNotification(cancelled) => {
                         let id = cancelled.params.request_id.as_ref();
@@ -167,51 +153,122 @@ impl Streams {
                     }
                     other => self.stream_of(other).cloned(),
                 };
-                // Notifications are best effort: they are dropped when the queue is full.
-                if let Some(sender) = sender
-                    && let Some(held) = sender.bytes.hold(bytes_of(&message))
-                {
-                    let _dropped = push(&sender, message, Some(held), KEPT_FOR_PROMPTS);
+                if let Some(events) = events {
+                    // Notifications are best effort: they are dropped when the queue is full.
+                    let _dropped = events.push(message, MessageKind::Notification);
                 }
                 Ok(())
             }
         }
     }
 
+    /// Sends the answer to a request that was removed, and keeps the stream if it can be resumed.
+    fn answer(
+        &mut self,
+        number: i64,
+        sender: StreamSender,
+        message: ServerJsonRpcMessage,
+    ) -> Result<(), NotRead> {
+        let events = sender.events();
+        self.cancel_prompts(events);
+        events.push(message, MessageKind::Answer)?;
+        self.keep_ended(number, events);
+        Ok(())
+    }
+
+    /// Keeps the stream of a request that was removed, if it can be resumed.
+    fn keep_ended(&mut self, number: i64, events: &Arc<StreamEvents>) {
+        if events.is_resumable() {
+            if self.ended.len() >= MAX_ENDED {
+                self.ended.pop_front();
+            }
+            let events = Arc::clone(events);
+            self.ended.push_back(EndedStream { number, events, since: Instant::now() });
+        }
+    }
+
     /// Cancels the open prompts of a stream that is about to end, because they belong to its call.
-    fn cancel_prompts(&mut self, sender: &StreamSender) {
+    fn cancel_prompts(&mut self, events: &Arc<StreamEvents>) {
         self.server_requests.retain(|id, asked_in| {
-            let is_kept = !asked_in.queue.same_channel(&sender.queue);
+            let is_kept = !Arc::ptr_eq(asked_in, events);
             if !is_kept {
                 let params = CancelledNotificationParam::new(Some(id.clone()), None);
                 let notification =
                     ServerNotification::CancelledNotification(CancelledNotification::new(params));
-                let message = JsonRpcMessage::notification(notification);
-                let _dropped = push(sender, message, None, KEPT_FOR_ANSWER);
+                let _dropped = events.push(JsonRpcMessage::notification(notification), MessageKind::Prompt);
             }
             is_kept
         });
     }
 
-    fn remove(&mut self, id: &RequestId) -> Option<RequestStream> {
+    /// Ends the stream of a request that its client has cancelled: there is no answer.
+    pub(crate) fn cancel(&mut self, number: i64) {
+        if let Some(stream) = self.requests.remove(&number) {
+            let events = stream.sender.events();
+            self.cancel_prompts(events);
+            // Its client may resume it, and is told then that nothing comes.
+            self.keep_ended(number, events);
+        }
+    }
+
+    fn remove(&mut self, id: &RequestId) -> Option<(i64, RequestStream)> {
         let RequestId::Number(number) = id else { return None };
         self.used = Instant::now();
-        self.requests.remove(number)
+        self.requests.remove(number).map(|stream| (*number, stream))
     }
-}
 
-/// Queues a message at once, if at least `left` slots stay free.
-fn push(
-    sender: &StreamSender,
-    message: ServerJsonRpcMessage,
-    bytes: Option<HeldBytes>,
-    left: usize,
-) -> Result<(), NotRead> {
-    if sender.queue.capacity() <= left {
-        return Err(NotRead);
+    /// Lets a request go on without a connection, if its client can resume the stream. Returns false if it must be
+    /// cancelled, and ends its stream then.
+    pub(crate) fn let_go_on(&mut self, number: i64, kept: &KeptEvents) -> bool {
+        let away = self.requests.values().filter(|stream| stream.away.is_some()).count();
+        let Some(stream) = self.requests.get_mut(&number) else { return true };
+        let may_go_on = away < MAX_AWAY && stream.sender.events().can_be_resumed();
+        if let Some(permit) = may_go_on.then(|| kept.away_permit()).flatten() {
+            stream.away = Some(ClientAway { since: Instant::now(), _permit: permit });
+            return true;
+        }
+        self.requests.remove(&number);
+        false
     }
-    let waiting = WaitingMessage { message: ServerSseMessage::from_message(message), _bytes: bytes };
-    sender.queue.try_send(waiting).map_err(|_full| NotRead)
+
+    /// Lets another connection read a stream from the event with this id on. Returns the request's number too.
+    ///
+    /// # Errors
+    ///
+    /// If the session has no such event, it belongs to another token, or nothing comes or is kept after it.
+    pub(crate) fn resume(
+        &mut self,
+        event_id: &str,
+        token: Option<&Arc<AcceptedToken>>,
+        size: Option<AnswerSize>,
+    ) -> Result<(i64, StreamReader), NotResumed> {
+        let (number, event) = parse_event_id(event_id).ok_or(NotResumed::NotKept)?;
+        let reader = if let Some(stream) = self.requests.get_mut(&number) {
+            let reader = stream.sender.events().resume(event, token, size)?;
+            stream.away = None;
+            reader
+        } else {
+            let stream = self.ended.iter().find(|stream| stream.number == number);
+            stream.ok_or(NotResumed::NotKept)?.events.resume(event, token, size)?
+        };
+        self.used = Instant::now();
+        Ok((number, reader))
+    }
+
+    /// Drops what is kept for clients that have been away for too long. Returns the requests that have to be cancelled.
+    pub(crate) fn expire(&mut self) -> Vec<i64> {
+        self.ended.retain(|stream| stream.since.elapsed() < GRACE);
+        let is_over = |away: &ClientAway| away.since.elapsed() >= GRACE;
+        self.requests
+            .extract_if(|_, stream| stream.away.as_ref().is_some_and(is_over))
+            .map(|(number, _)| number)
+            .collect()
+    }
+
+    /// Whether no connection reads the stream of any request.
+    pub(crate) fn are_all_away(&self) -> bool {
+        self.requests.values().all(|stream| stream.away.is_some())
+    }
 }
 
 /// The notification that cancels a request.

@@ -132,8 +132,10 @@ pub(super) const DIRECT: &[&str] = &[
     "json-schema-2020-12",
 ];
 
-/// The same, for tools that ask the person or the model during their call, or print, and for a resource that changes.
+/// The same, for tools that ask the person or the model during their call, or print, for a resource that changes, and
+/// for a stream that could be resumed. The tool of the suite would also cut its stream; `resumption` tests that.
 pub(super) const DIRECT_2025: &[&str] = &[
+    "server-sse-polling",
     "resources-subscribe",
     "resources-unsubscribe",
     "tools-call-elicitation",
@@ -194,6 +196,13 @@ pub(super) const SCRIPTS: &[(&str, &str)] = &[
          // ---\n\
          return await llm.ask(input.prompt)",
     ),
+    (
+        "test_reconnection",
+        "// ---\n\
+         // description: takes a moment\n\
+         // ---\n\
+         await new Promise((resolve) => setTimeout(resolve, 50)); return 'done'",
+    ),
     ("test_input_required_result_sampling", ASKS_FOR_A_CAPITAL),
     ("test_input_required_result_capabilities", ASKS_FOR_A_CAPITAL),
 ];
@@ -247,13 +256,6 @@ pub(super) const NOT_HELD: &[(&str, &str)] = &[
         "its first call has answers and no `requestState`: no question was shown yet, and an answer from before could \
          approve what no user has seen, so cx asks. Other answers beside the right one are ignored: \
          `without_a_handshake_the_question_is_a_result`",
-    ),
-    (
-        "server-sse-polling",
-        "two warnings: the stream of a call has no event with an id and without data first, and no `retry`. Both \
-         promise that the stream can be resumed with `Last-Event-ID`. cx keeps no events, and a dropped connection \
-         ends its requests, so that no script acts for a client that is gone (this revision says that a server SHOULD \
-         not; the next one has no resumption and has it so). Long calls are tasks, or go on and are waited for",
     ),
     (
         "tasks-required-task-error",

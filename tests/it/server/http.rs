@@ -2,6 +2,8 @@
 
 /// Questions to the user during a call.
 mod questions;
+/// Calls that go on without their connection.
+mod resumption;
 /// Sessions, and clients without one.
 mod sessions;
 
@@ -105,7 +107,7 @@ fn many_clients_at_once() {
 #[test]
 fn two_requests_with_one_id_are_two_requests() {
     let server = with_hanging_upstream();
-    let session = server.session();
+    let session = server.session_without_resumption();
     let first = session.begin_run(1, HANGS);
     wait_for(|| server.notes("slow").contains("executed target").then_some(()));
     assert_eq!(session.run("return 1")["value"], 1);

@@ -104,7 +104,7 @@ fn ld_240_no_slot_is_lost() {
         for client in 0..10 {
             let (server, ways) = (&server, &ways);
             scope.spawn(move || {
-                let session = server.session();
+                let session = server.session_without_resumption();
                 for number in 0..100 {
                     // Each client begins with another way, so that all ways happen at once.
                     let (code, way) = ways[(client + number) % ways.len()];
@@ -136,7 +136,7 @@ fn ld_240_no_slot_is_lost() {
         health["connectionPool"] == none && health["engines"]["typescript"]["lost"] == 0
     });
     // All eight slots are free.
-    let sessions: Vec<_> = (0..8).map(|_| server.session()).collect();
+    let sessions: Vec<_> = (0..8).map(|_| server.session_without_resumption()).collect();
     let held: Vec<_> = sessions.iter().map(|session| session.begin_run(1, FOREVER)).collect();
     server.wait_for_health(|health| health["connectionPool"]["active"] == 8);
     drop(held);
@@ -196,7 +196,7 @@ fn a_client_and_a_sandbox_take_little_memory() {
         ready("typescript") >= Some(2) && ready("python") >= Some(2)
     });
     let before = server.settled_bytes();
-    let clients: Vec<_> = (0..CLIENTS).map(|_| server.session()).collect();
+    let clients: Vec<_> = (0..CLIENTS).map(|_| server.session_without_resumption()).collect();
     let taken = server.settled_bytes().saturating_sub(before);
     assert!(taken < CLIENTS as u64 * OF_A_CLIENT, "{CLIENTS} clients take {taken} bytes");
     let before = server.settled_bytes();

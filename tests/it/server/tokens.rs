@@ -170,6 +170,24 @@ fn v_513_a_new_token_works_without_a_restart() {
     assert_eq!(events.iter().map(change).collect::<Vec<_>>(), [[2, 0, 4], [1, 2, 3]]);
 }
 
+#[test]
+fn v_862_a_stream_belongs_to_the_token_of_its_request() {
+    let directory = Arc::new(tempfile::tempdir().unwrap());
+    let tokens = format!("alice {ALICE}\nalice {CAROL}\nbob {BOB}\n");
+    let server = audited_server(&directory, &tokens);
+    let (own, second, other) =
+        (Tenant::new(&server, ALICE), Tenant::new(&server, CAROL), Tenant::new(&server, BOB));
+    let session = own.session();
+    let mut reply = begin_in(own, &session, "return 1");
+    let event = reply.event().unwrap().0.unwrap();
+    assert!(reply.next().is_some());
+    let resume = |tenant: Tenant<'_>| {
+        tenant.send("GET", "/mcp", &[("Mcp-Session-Id", &session), ("Last-Event-ID", &event)], "")
+    };
+    assert_eq!((resume(second).status, resume(other).status), (400, 404));
+    assert_eq!(resume(own).result()["structuredContent"]["value"], 1);
+}
+
 /// A run in a session that was begun with another token of the same tenant belongs to the token of its request.
 #[test]
 fn v_513_a_run_ends_with_the_token_that_asked_for_it() {

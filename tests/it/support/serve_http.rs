@@ -127,11 +127,20 @@ impl Server {
     }
 
     pub(crate) fn session_with(&self, capabilities: &Value) -> Session<'_> {
-        let reply = self.initialize(&[], "2025-11-25", capabilities);
+        self.session_of("2025-11-25", capabilities)
+    }
+
+    /// A session whose requests end with their connections: in later revisions they go on for a while.
+    pub(crate) fn session_without_resumption(&self) -> Session<'_> {
+        self.session_of("2025-06-18", &json!({}))
+    }
+
+    fn session_of(&self, version: &'static str, capabilities: &Value) -> Session<'_> {
+        let reply = self.initialize(&[], version, capabilities);
         assert_eq!(reply.status, 200);
         let id = reply.header("mcp-session-id").unwrap().to_owned();
         assert!(reply.message()["result"]["serverInfo"]["name"] == "cx");
-        let session = Session { server: self, id };
+        let session = Session { server: self, id, version };
         let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
         assert_eq!(session.post(&initialized).status, 202);
         session
@@ -270,16 +279,25 @@ impl Reply {
         body
     }
 
-    /// The next message of a stream; `None` at its end.
-    pub(crate) fn next(&mut self) -> Option<Value> {
+    /// The id of the next event of a stream and its message, if it has them; `None` at the end of the stream.
+    pub(crate) fn event(&mut self) -> Option<(Option<String>, Option<Value>)> {
         assert_eq!(self.header("content-type"), Some("text/event-stream"));
         let mut event = String::new();
         while !event.ends_with("\n\n") {
             event.push_str(&self.piece()?);
         }
-        match event.lines().find_map(|line| line.strip_prefix("data: ")) {
-            Some(data) => Some(serde_json::from_str(data).unwrap()),
-            None => self.next(),
+        let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+        let data = field("data").filter(|data| !data.is_empty());
+        let message = data.map(|data| serde_json::from_str(data).unwrap());
+        Some((field("id").map(str::to_owned), message))
+    }
+
+    /// The next message of a stream; `None` at its end.
+    pub(crate) fn next(&mut self) -> Option<Value> {
+        loop {
+            if let (_, Some(message)) = self.event()? {
+                return Some(message);
+            }
         }
     }
 
@@ -307,6 +325,7 @@ impl Reply {
 pub(crate) struct Session<'a> {
     pub(crate) server: &'a Server,
     pub(crate) id: String,
+    version: &'static str,
 }
 
 impl Session<'_> {
@@ -315,7 +334,7 @@ impl Session<'_> {
     }
 
     pub(crate) fn post(&self, message: &Value) -> Reply {
-        self.server.post(&[("Mcp-Session-Id", &self.id), ("Mcp-Protocol-Version", "2025-11-25")], message)
+        self.server.post(&[("Mcp-Session-Id", &self.id), ("Mcp-Protocol-Version", self.version)], message)
     }
 
     pub(crate) fn begin(&self, id: impl Into<Value>, method: &str, params: Value) -> Reply {
@@ -335,6 +354,13 @@ impl Session<'_> {
 
     pub(crate) fn listen(&self) -> Reply {
         let headers = [("Accept", "text/event-stream"), ("Mcp-Session-Id", self.id.as_str())];
+        self.server.get("/mcp", &headers)
+    }
+
+    /// Asks for the rest of a stream after the event with this id.
+    pub(crate) fn resume(&self, event: &str) -> Reply {
+        let headers =
+            [("Accept", "text/event-stream"), ("Mcp-Session-Id", self.id.as_str()), ("Last-Event-ID", event)];
         self.server.get("/mcp", &headers)
     }
 

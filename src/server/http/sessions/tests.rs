@@ -1,5 +1,7 @@
 //! Bounds of sessions.
 
+mod resumption;
+
 use std::future::Future;
 use std::net::IpAddr;
 

@@ -88,7 +88,7 @@ fn v_336_large_bodies_keep_no_small_request_out() {
 #[test]
 fn v_657_inputs_of_runs_that_wait_count_as_bodies() {
     let server = Server::start(Start::new().arguments(&["--max-runs", "3", "--queue-timeout", "10m"]));
-    let session = server.session();
+    let session = server.session_without_resumption();
     let begin = |id: u32, code: &str, megabytes: usize| {
         let input = "x".repeat(megabytes * 1_000_000);
         let arguments = json!({ "code": code, "input": input, "timeoutMs": 600_000 });
