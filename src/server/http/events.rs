@@ -14,6 +14,7 @@ use super::accepted::AcceptedToken;
 use super::kept::KeptEvents;
 use super::shares::Holder;
 use crate::server::answer_size::AnswerSize;
+use crate::server::waiting_bytes::{HeldBytes, WaitingBytes};
 
 /// Maximum number of messages that wait for the client to read a stream. Further notifications are
 /// dropped, as over stdio. Of a stream that can be resumed, as many are kept together with those that were read.
@@ -43,6 +44,8 @@ const PIECE_BYTES: usize = 32;
 pub(crate) struct StreamEvents {
     /// `None` if the stream cannot be resumed: its events have no ids, and are gone when a connection has taken them.
     resumption: Option<Resumption>,
+    /// Bounds the notifications that wait.
+    notifications: WaitingBytes,
     queue: Mutex<EventQueue>,
 }
 
@@ -96,6 +99,9 @@ struct StreamEvent {
     number: u64,
     message: ServerSseMessage,
     bytes: usize,
+    /// Those of a notification, until a connection has taken it. The connection counts those of an answer, and there
+    /// are few prompts.
+    held: Option<HeldBytes>,
 }
 
 #[derive(Default)]
@@ -140,9 +146,10 @@ impl StreamEvents {
     fn open(resumption: Option<Resumption>) -> (StreamSender, StreamReader) {
         let mut queue = EventQueue { reader: Some(1), connections: 1, ..EventQueue::default() };
         if let Some(Resumption { request, .. }) = &resumption {
-            queue.append(ServerSseMessage::priming(event_id(*request, 0), RETRY), EVENT_BYTES);
+            queue.append(ServerSseMessage::priming(event_id(*request, 0), RETRY), EVENT_BYTES, None);
         }
-        let events = Arc::new(Self { resumption, queue: Mutex::new(queue) });
+        let notifications = WaitingBytes::new();
+        let events = Arc::new(Self { resumption, notifications, queue: Mutex::new(queue) });
         (StreamSender(Arc::clone(&events)), StreamReader { events, connection: 1 })
     }
 
@@ -152,7 +159,13 @@ impl StreamEvents {
     ///
     /// If there is not, or nobody will read it.
     pub(crate) fn push(&self, message: ServerJsonRpcMessage, kind: MessageKind) -> Result<(), NotRead> {
-        let bytes = self.resumption.as_ref().map_or(0, |_| memory_of(&message));
+        let is_notification = kind == MessageKind::Notification;
+        let text_bytes = if self.is_resumable() || is_notification { memory_of(&message) } else { 0 };
+        let bytes = text_bytes.saturating_add(EVENT_BYTES);
+        let held = match is_notification {
+            true => Some(self.notifications.hold(text_bytes).ok_or(NotRead)?),
+            false => None,
+        };
         let size = {
             let mut queue = self.queue.lock();
             if !queue.has_space(bytes, kind, self.is_resumable()) {
@@ -164,7 +177,7 @@ impl StreamEvents {
                 }
                 None => ServerSseMessage::from_message(message),
             };
-            queue.append(message, bytes);
+            queue.append(message, bytes, held);
             self.recount(&mut queue);
             queue.size.clone().filter(|_| kind == MessageKind::Answer)
         };
@@ -341,8 +354,8 @@ impl EventQueue {
         is_kept && self.events.len() - self.taken + left < MAX_WAITING
     }
 
-    fn append(&mut self, message: ServerSseMessage, bytes: usize) {
-        self.events.push_back(StreamEvent { number: self.next, message, bytes });
+    fn append(&mut self, message: ServerSseMessage, bytes: usize, held: Option<HeldBytes>) {
+        self.events.push_back(StreamEvent { number: self.next, message, bytes, held });
         self.next += 1;
         self.waiting_bytes += bytes;
         self.trim();
@@ -354,7 +367,8 @@ impl EventQueue {
         if !can_be_resumed {
             return self.events.pop_front().map(|event| event.message);
         }
-        let event = self.events.get(self.taken)?;
+        let event = self.events.get_mut(self.taken)?;
+        event.held = None;
         let message = event.message.clone();
         self.has_begun = true;
         self.taken += 1;
@@ -419,7 +433,7 @@ fn memory_of(message: &ServerJsonRpcMessage) -> usize {
             Ok(())
         }
     }
-    let mut count = Count(EVENT_BYTES);
+    let mut count = Count(0);
     // A message that has no JSON is not sent.
     let _no_json = serde_json::to_writer(&mut count, message);
     count.0
