@@ -121,6 +121,9 @@ struct EventQueue {
     has_ended: bool,
     /// The connection that reads. `None` while there is none.
     reader: Option<u64>,
+    /// The first event of a connection that resumes the stream, without a message: it has the id that the client has
+    /// named. Clients resume from the last id of their connection, and there may be none before it is cut.
+    priming: Option<ServerSseMessage>,
     /// The number of connections that have read it.
     connections: u64,
     /// Is told the size of the answer. The connection of the request is told by the request's handler, those that
@@ -232,6 +235,7 @@ impl StreamEvents {
                 return Err(NotResumed::NotKept);
             }
             queue.rewind(after);
+            queue.priming = Some(ServerSseMessage::priming(event_id(resumption.request, after), RETRY));
             queue.connections += 1;
             queue.reader = Some(queue.connections);
             queue.size.clone_from(&size);
@@ -310,6 +314,9 @@ impl StreamReader {
         let mut queue = events.queue.lock();
         if queue.reader != Some(self.connection) {
             return Poll::Ready(None);
+        }
+        if let Some(priming) = queue.priming.take() {
+            return Poll::Ready(Some(priming));
         }
         let Some(message) = queue.take(events.is_resumable()) else {
             if queue.has_ended {

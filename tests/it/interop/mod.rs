@@ -4,6 +4,8 @@
 mod clients;
 /// The official conformance suite, with cx as its client and as its server.
 mod conformance;
+/// Clients whose connections are cut.
+mod cut;
 /// Agent frameworks over stdio.
 mod frameworks;
 /// Servers over HTTP, with and without a token.

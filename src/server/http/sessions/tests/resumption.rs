@@ -102,6 +102,7 @@ async fn an_answer_is_kept_for_a_client_that_comes_back() {
     drop(begin(&sessions, &id).await);
     transport.send(answer(1)).await.unwrap();
     let mut back = resume(&sessions, &id, "1-0").unwrap();
+    assert!(back.next().await.unwrap().message.is_none());
     let event = back.next().await.unwrap();
     assert_eq!(event.event_id.as_deref(), Some("1-1"));
     let message = event.message.unwrap();
