@@ -1,7 +1,5 @@
 //! Why signing in, or renewing a sign-in, failed, and how it is reported.
 
-use std::borrow::Cow;
-
 use rmcp::transport::auth::AuthError as RmcpError;
 
 use super::issuer::IssuerError;
@@ -36,21 +34,29 @@ pub(crate) fn described(error: &SignInError) -> String {
     preview(&text.split_inclusive(char::is_whitespace).map(without_secrets).collect::<String>())
 }
 
-/// A word that may be an address, without its user's name, its password and its query. What follows it stays.
-fn without_secrets(word: &str) -> Cow<'_, str> {
-    let address = word.trim_end_matches(|last: char| last.is_whitespace() || ":,;.`\"')>".contains(last));
-    let end = &word[address.len()..];
-    let Some((scheme, rest)) = address.split_once("://") else { return word.into() };
-    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-    let (user, host) = match authority.rsplit_once('@') {
-        Some((_, host)) => (format!("{MASK}@"), host),
-        None => (String::new(), authority),
-    };
-    let (path, query) = match path.split_once('?') {
-        Some((path, _)) => (path, format!("?{MASK}")),
-        None => (path, String::new()),
-    };
-    format!("{scheme}://{user}{host}{path}{query}{end}").into()
+/// A word that may have addresses, without their users' names, passwords and queries. What follows it stays. JSON without
+/// spaces is one word.
+fn without_secrets(word: &str) -> String {
+    let addresses = word.trim_end_matches(|last: char| last.is_whitespace() || ":,;.`\"')>".contains(last));
+    let end = &word[addresses.len()..];
+    let mut parts = addresses.split("://");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (authority, path) = part.split_at(part.find(['/', '?', '#']).unwrap_or(part.len()));
+        text.push_str("://");
+        match authority.rsplit_once('@') {
+            Some((_, host)) => text.extend([MASK, "@", host]),
+            None => text.push_str(authority),
+        }
+        let Some((path, _)) = path.split_once('?') else {
+            text.push_str(path);
+            continue;
+        };
+        // A query may have an address too, and all of it is secret.
+        text.extend([path, "?", MASK]);
+        break;
+    }
+    text + end
 }
 
 /// The beginning of a server's own text on one line, with its hidden characters written out.
@@ -73,6 +79,12 @@ mod tests {
             ("a https://h/\thttps://geheim@h", "a https://h/\\u{9}https://***@h"),
             ("https://h/a/b.c, and no more.", "https://h/a/b.c, and no more."),
             ("a://", "a://"),
+            (
+                "{\"a\":\"https://h/x\",\"b\":\"https://me:geheim@h\"}",
+                "{\"a\":\"https://h/x\",\"b\":\"https://***@h\"}",
+            ),
+            ("[\"https://h\",\"https://me:geheim@h/\"]", "[\"https://h\",\"https://***@h/\"]"),
+            ("https://h?to=https://geheim/geheim", "https://h?***"),
         ] {
             assert_eq!(described(text), format!("OAuth error: {expected}"));
         }
