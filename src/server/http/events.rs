@@ -123,8 +123,8 @@ struct EventQueue {
     reader: Option<u64>,
     /// The number of connections that have read it.
     connections: u64,
-    /// Is told the size of the answer. The connection of the request is told by the request's handler, those that
-    /// resume its stream are told here.
+    /// Is told how much waits for a connection that resumes the stream. The connection of the request is told by the
+    /// request's handler.
     size: Option<AnswerSize>,
     waker: Option<Waker>,
 }
@@ -179,10 +179,11 @@ impl StreamEvents {
             };
             queue.append(message, bytes, held);
             self.recount(&mut queue);
-            queue.size.clone().filter(|_| kind == MessageKind::Answer)
+            let size = queue.size.clone().filter(|_| kind == MessageKind::Answer);
+            size.map(|size| (size, queue.waiting_bytes))
         };
-        if let Some(size) = size {
-            size.note(bytes);
+        if let Some((size, waiting)) = size {
+            size.note(waiting);
         }
         self.bound_all();
         Ok(())
@@ -220,7 +221,7 @@ impl StreamEvents {
         if resumption.token.as_ref().map(Arc::as_ptr) != token.map(Arc::as_ptr) {
             return Err(NotResumed::NotKept);
         }
-        let (connection, answer) = {
+        let (connection, waiting) = {
             let mut queue = self.queue.lock();
             if after >= queue.next {
                 return Err(NotResumed::NotKept);
@@ -237,10 +238,10 @@ impl StreamEvents {
             queue.size.clone_from(&size);
             queue.wake();
             self.recount(&mut queue);
-            (queue.connections, queue.has_ended.then_some(queue.waiting_bytes))
+            (queue.connections, queue.waiting_bytes)
         };
-        if let Some((size, bytes)) = size.zip(answer) {
-            size.note(bytes);
+        if let Some(size) = size {
+            size.note(waiting);
         }
         Ok(StreamReader { events: Arc::clone(self), connection })
     }
@@ -263,8 +264,8 @@ impl StreamEvents {
         (holder, queue.counted, queue.reader.is_none() && queue.waiting_bytes > 0)
     }
 
-    /// Counts what was taken, and what waits while no connection reads it. What waits for a connection counts as an
-    /// answer that is not read.
+    /// Counts what was taken, and what waits while no connection reads it. What waits for a connection counts as what
+    /// its client has not read.
     fn recount(&self, queue: &mut EventQueue) {
         let Some(Resumption { kept, .. }) = &self.resumption else { return };
         let waiting = if queue.reader.is_none() { queue.waiting_bytes } else { 0 };
@@ -314,6 +315,10 @@ impl StreamReader {
         let Some(message) = queue.take(events.is_resumable()) else {
             if queue.has_ended {
                 return Poll::Ready(None);
+            }
+            if let Some(size) = &queue.size {
+                // All that waited was taken, and has fewer bytes as text.
+                size.note(0);
             }
             queue.waker = Some(context.waker().clone());
             return Poll::Pending;
