@@ -337,6 +337,10 @@ impl StreamReader {
                 return false;
             }
             (queue.reader, queue.size, queue.waker) = (None, None, None);
+            if !self.events.is_resumable() {
+                // Nobody can read them, and a session keeps its standalone stream.
+                queue.events = VecDeque::new();
+            }
             self.events.recount(&mut queue);
         }
         self.events.bound_all();

@@ -97,6 +97,15 @@ async fn the_newer_of_two_connections_has_the_stream() {
 }
 
 #[test]
+fn v_843_a_stream_that_nobody_can_resume_keeps_nothing_without_its_connection() {
+    let (sender, reader) = StreamEvents::plain();
+    assert!(say(sender.events(), "a"));
+    assert_eq!(sender.events().queue.lock().events.len(), 1);
+    assert!(reader.leave() && !say(sender.events(), "b"));
+    assert!(sender.events().queue.lock().events.is_empty());
+}
+
+#[test]
 fn v_861_a_stream_without_a_connection_keeps_few_bytes_and_its_answer() {
     let kept = Arc::new(KeptEvents::new(MANY_BYTES));
     let (sender, reader) = stream(&kept, 7, Holder::default());
