@@ -31,6 +31,9 @@ pub(super) const KEPT_FOR_ANSWER: usize = 1;
 /// but the answer is added while it has no connection. That is 200 of the longest printed lines.
 const MAX_KEPT_BYTES: usize = 1 << 20;
 
+/// Bytes of them that notifications leave free for prompts.
+const BYTES_FOR_PROMPTS: usize = 64 << 10;
+
 /// How long a client waits before it resumes a stream. A proxy that has cut one is there again at once; one that is
 /// being replaced needs a moment, and clients try only a few times.
 const RETRY: Duration = Duration::from_secs(1);
@@ -353,13 +356,13 @@ impl EventQueue {
         if self.has_ended || self.reader.is_none() && !can_be_resumed {
             return false;
         }
-        let left = match kind {
-            MessageKind::Notification => KEPT_FOR_PROMPTS,
-            MessageKind::Prompt => KEPT_FOR_ANSWER,
+        let (left, max_bytes) = match kind {
+            MessageKind::Notification => (KEPT_FOR_PROMPTS, MAX_KEPT_BYTES - BYTES_FOR_PROMPTS),
+            MessageKind::Prompt => (KEPT_FOR_ANSWER, MAX_KEPT_BYTES),
             // There is one, and nothing comes after it.
             MessageKind::Answer => return true,
         };
-        let is_kept = self.reader.is_some() || self.waiting_bytes + bytes <= MAX_KEPT_BYTES;
+        let is_kept = self.reader.is_some() || self.waiting_bytes + bytes <= max_bytes;
         is_kept && self.events.len() - self.taken + left < MAX_WAITING
     }
 
