@@ -320,7 +320,7 @@ impl StreamReader {
                 return Poll::Ready(None);
             }
             if let Some(size) = &queue.size {
-                // All that waited was taken, and has fewer bytes as text.
+                // All that waited was taken. Its text has fewer bytes than were noted.
                 size.note(0);
             }
             queue.waker = Some(context.waker().clone());
