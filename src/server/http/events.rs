@@ -31,6 +31,9 @@ pub(super) const KEPT_FOR_ANSWER: usize = 1;
 /// but the answer is added while it has no connection. That is 200 of the longest printed lines.
 const MAX_KEPT_BYTES: usize = 1 << 20;
 
+/// Bytes of them that notifications leave free for prompts.
+const BYTES_FOR_PROMPTS: usize = 64 << 10;
+
 /// How long a client waits before it resumes a stream. A proxy that has cut one is there again at once; one that is
 /// being replaced needs a moment, and clients try only a few times.
 const RETRY: Duration = Duration::from_secs(1);
@@ -126,8 +129,8 @@ struct EventQueue {
     priming: Option<ServerSseMessage>,
     /// The number of connections that have read it.
     connections: u64,
-    /// Is told the size of the answer. The connection of the request is told by the request's handler, those that
-    /// resume its stream are told here.
+    /// Is told how much waits for a connection that resumes the stream. The connection of the request is told by the
+    /// request's handler.
     size: Option<AnswerSize>,
     waker: Option<Waker>,
 }
@@ -182,10 +185,11 @@ impl StreamEvents {
             };
             queue.append(message, bytes, held);
             self.recount(&mut queue);
-            queue.size.clone().filter(|_| kind == MessageKind::Answer)
+            let size = queue.size.clone().filter(|_| kind == MessageKind::Answer);
+            size.map(|size| (size, queue.waiting_bytes))
         };
-        if let Some(size) = size {
-            size.note(bytes);
+        if let Some((size, waiting)) = size {
+            size.note(waiting);
         }
         self.bound_all();
         Ok(())
@@ -223,7 +227,7 @@ impl StreamEvents {
         if resumption.token.as_ref().map(Arc::as_ptr) != token.map(Arc::as_ptr) {
             return Err(NotResumed::NotKept);
         }
-        let (connection, answer) = {
+        let (connection, waiting) = {
             let mut queue = self.queue.lock();
             if after >= queue.next {
                 return Err(NotResumed::NotKept);
@@ -241,10 +245,10 @@ impl StreamEvents {
             queue.size.clone_from(&size);
             queue.wake();
             self.recount(&mut queue);
-            (queue.connections, queue.has_ended.then_some(queue.waiting_bytes))
+            (queue.connections, queue.waiting_bytes)
         };
-        if let Some((size, bytes)) = size.zip(answer) {
-            size.note(bytes);
+        if let Some(size) = size {
+            size.note(waiting);
         }
         Ok(StreamReader { events: Arc::clone(self), connection })
     }
@@ -267,8 +271,8 @@ impl StreamEvents {
         (holder, queue.counted, queue.reader.is_none() && queue.waiting_bytes > 0)
     }
 
-    /// Counts what was taken, and what waits while no connection reads it. What waits for a connection counts as an
-    /// answer that is not read.
+    /// Counts what was taken, and what waits while no connection reads it. What waits for a connection counts as what
+    /// its client has not read.
     fn recount(&self, queue: &mut EventQueue) {
         let Some(Resumption { kept, .. }) = &self.resumption else { return };
         let waiting = if queue.reader.is_none() { queue.waiting_bytes } else { 0 };
@@ -322,6 +326,10 @@ impl StreamReader {
             if queue.has_ended {
                 return Poll::Ready(None);
             }
+            if let Some(size) = &queue.size {
+                // All that waited was taken. Its text has fewer bytes than were noted.
+                size.note(0);
+            }
             queue.waker = Some(context.waker().clone());
             return Poll::Pending;
         };
@@ -339,6 +347,10 @@ impl StreamReader {
                 return false;
             }
             (queue.reader, queue.size, queue.waker) = (None, None, None);
+            if !self.events.is_resumable() {
+                // Nobody can read them, and a session keeps its standalone stream.
+                queue.events = VecDeque::new();
+            }
             self.events.recount(&mut queue);
         }
         self.events.bound_all();
@@ -351,13 +363,13 @@ impl EventQueue {
         if self.has_ended || self.reader.is_none() && !can_be_resumed {
             return false;
         }
-        let left = match kind {
-            MessageKind::Notification => KEPT_FOR_PROMPTS,
-            MessageKind::Prompt => KEPT_FOR_ANSWER,
+        let (left, max_bytes) = match kind {
+            MessageKind::Notification => (KEPT_FOR_PROMPTS, MAX_KEPT_BYTES - BYTES_FOR_PROMPTS),
+            MessageKind::Prompt => (KEPT_FOR_ANSWER, MAX_KEPT_BYTES),
             // There is one, and nothing comes after it.
             MessageKind::Answer => return true,
         };
-        let is_kept = self.reader.is_some() || self.waiting_bytes + bytes <= MAX_KEPT_BYTES;
+        let is_kept = self.reader.is_some() || self.waiting_bytes + bytes <= max_bytes;
         is_kept && self.events.len() - self.taken + left < MAX_WAITING
     }
 

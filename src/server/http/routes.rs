@@ -136,7 +136,12 @@ async fn answer_mcp(
 /// Answers a request for the rest of a stream. As long as the stream is open, its connection has an unfinished answer,
 /// as that of the call had.
 async fn answer_resumption(state: &HttpState, requester: Requester, request: Request) -> Response {
-    let size = connection_of(&request).map(answer_size);
+    let connection = connection_of(&request);
+    if let Some(connection) = &connection {
+        // Not begun yet if the request has a body, which nobody reads.
+        connection.begin_answer();
+    }
+    let size = connection.map(answer_size);
     let handled = async {
         let response = state.mcp.handle(request).await;
         (response, NOT_RESUMED.with(Cell::get))

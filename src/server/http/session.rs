@@ -175,7 +175,7 @@ impl HttpSession {
     }
 
     /// The rest of a stream after the event with this id, for a request with this token on a new connection, which is
-    /// told the size of the answer.
+    /// told how much waits for it.
     ///
     /// # Errors
     ///

@@ -42,7 +42,7 @@ tokio::task_local! {
     /// one reconnects.
     pub(crate) static NOT_RESUMED: Cell<Option<NotResumed>>;
 
-    /// Is told the size of the answer in the stream that this task's request resumes.
+    /// Is told how much waits in the stream that this task's request resumes.
     pub(crate) static RESUMED_ANSWER: Option<AnswerSize>;
 
     /// The sender of this task's request.

@@ -48,9 +48,13 @@ impl Running {
     }
 
     async fn post_to(&self, path: &str, headers: &str, message: &Value) -> (String, String) {
-        let body = message.to_string();
+        self.send("POST", path, headers, &message.to_string()).await
+    }
+
+    async fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> (String, String) {
         let request = format!(
-            "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n\
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+             Content-Type: application/json\r\n\
              Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n{headers}\r\n{body}",
             body.len()
         );
@@ -116,6 +120,20 @@ async fn v_824_a_connection_is_told_how_large_the_answer_to_a_call_is() {
         let made = MADE.get();
         assert!(made > 20_000 && made <= body.len(), "{path}: {made}, {} bytes were sent", body.len());
     }
+}
+
+/// Threat 863. So is one that resumes a stream, also with a request that has a body, which nobody reads.
+#[tokio::test]
+async fn v_863_a_request_with_a_body_resumes_a_stream_as_any_other() {
+    let server = serve(HttpOptions::default()).await;
+    let session = server.session().await;
+    let (_, body) = server.post(&session, &run("return 'x'.repeat(20_000)")).await;
+    let event = body.lines().find_map(|line| line.strip_prefix("id: ")).unwrap();
+    MADE.set(0);
+    let headers = format!("{session}Last-Event-ID: {event}\r\n");
+    let (head, body) = server.send("GET", "/mcp", &headers, "x").await;
+    assert!(head.starts_with("http/1.1 200") && body.contains("xxxx"), "{head}");
+    assert!(MADE.get() > 20_000, "{}", MADE.get());
 }
 
 #[tokio::test]

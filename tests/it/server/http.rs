@@ -306,7 +306,7 @@ fn too_many_hung_workers_end_the_server() {
     let last = session.begin(1, "tools/call", last);
     // A script that is stopped while it is prepared hangs nothing.
     let start = Instant::now();
-    while server.health()["engines"]["typescript"]["lost"] != 3 {
+    while server.health()["engines"]["typescript"]["hung"] != 3 {
         assert!(start.elapsed() < WATCHDOG, "nothing hangs");
         let arguments = json!({ "code": WEDGE, "timeoutMs": 2_000 });
         let params = json!({ "name": "executeTypescript", "arguments": arguments });

@@ -133,7 +133,7 @@ fn ld_240_no_slot_is_lost() {
     let none = json!({ "active": 0, "waiting": 0, "max": 8 });
     // On a busy machine a worker may count as lost until its script is stopped.
     server.wait_for_health(|health| {
-        health["connectionPool"] == none && health["engines"]["typescript"]["lost"] == 0
+        health["connectionPool"] == none && health["engines"]["typescript"]["hung"] == 0
     });
     // All eight slots are free.
     let sessions: Vec<_> = (0..8).map(|_| server.session_without_resumption()).collect();

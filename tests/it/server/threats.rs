@@ -248,7 +248,7 @@ fn mp_198_end_of_stdin() {
 /// Hangs this many workers. A script that is stopped while it is prepared hangs none.
 fn hang(client: &mut Client, count: u64) {
     let start = Instant::now();
-    while client.health()["engines"]["typescript"]["lost"] != count {
+    while client.health()["engines"]["typescript"]["hung"] != count {
         assert!(start.elapsed() < WATCHDOG, "nothing hangs");
         let result = client.call("executeTypescript", json!({ "code": WEDGE, "timeoutMs": 2_000 }));
         assert_eq!(result["structuredContent"]["error"]["code"], "TIMEOUT", "{result}");

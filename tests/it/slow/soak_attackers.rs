@@ -134,7 +134,7 @@ fn at_rest(process: u32, health: impl Fn() -> Value, is_enough: impl Fn(&Sample)
     let until = Instant::now() + Duration::from_secs(120);
     loop {
         let health = health();
-        let engine = |name: &str| health["engines"][name]["lost"] == 0;
+        let engine = |name: &str| health["engines"][name]["hung"] == 0;
         if health["connectionPool"]["active"] == 0 && engine("typescript") && engine("python") {
             assert_eq!(health["healthy"], true, "{health:#}");
             break;

@@ -283,8 +283,12 @@ impl Reply {
     pub(crate) fn event(&mut self) -> Option<(Option<String>, Option<Value>)> {
         assert_eq!(self.header("content-type"), Some("text/event-stream"));
         let mut event = String::new();
-        while !event.ends_with("\n\n") {
-            event.push_str(&self.piece()?);
+        // A comment is no event: it keeps the connection open.
+        while event.is_empty() || event.starts_with(':') {
+            event.clear();
+            while !event.ends_with("\n\n") {
+                event.push_str(&self.piece()?);
+            }
         }
         let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
         let data = field("data").filter(|data| !data.is_empty());

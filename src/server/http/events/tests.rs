@@ -98,6 +98,15 @@ async fn the_newer_of_two_connections_has_the_stream() {
 }
 
 #[test]
+fn v_843_a_stream_that_nobody_can_resume_keeps_nothing_without_its_connection() {
+    let (sender, reader) = StreamEvents::plain();
+    assert!(say(sender.events(), "a"));
+    assert_eq!(sender.events().queue.lock().events.len(), 1);
+    assert!(reader.leave() && !say(sender.events(), "b"));
+    assert!(sender.events().queue.lock().events.is_empty());
+}
+
+#[test]
 fn v_861_a_stream_without_a_connection_keeps_few_bytes_and_its_answer() {
     let kept = Arc::new(KeptEvents::new(MANY_BYTES));
     let (sender, reader) = stream(&kept, 7, Holder::default());
@@ -105,7 +114,9 @@ fn v_861_a_stream_without_a_connection_keeps_few_bytes_and_its_answer() {
     let long = "x".repeat(100_000);
     assert_eq!(read(&reader).len(), 1);
     assert!(reader.leave());
-    assert_eq!((0..100).filter(|_| say(&events, &long)).count(), 10);
+    assert_eq!((0..100).filter(|_| say(&events, &long)).count(), 9);
+    let prompt = serde_json::from_value(json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" })).unwrap();
+    assert!(events.push(prompt, MessageKind::Prompt).is_ok(), "notifications leave space for it");
     end(sender, &"x".repeat(2_000_000));
     assert_eq!(read(&resume(&events, 0)).len(), 12);
 }
@@ -167,10 +178,28 @@ fn v_863_a_connection_that_resumes_is_told_how_large_the_answer_is() {
     assert!(say(&events, &"x".repeat(50_000)));
     assert_eq!(told.load(Ordering::Relaxed), 0);
     end(sender, &"x".repeat(20_000));
-    assert!((20_000..25_000).contains(&told.load(Ordering::Relaxed)), "{told:?}");
+    assert!((70_000..76_000).contains(&told.load(Ordering::Relaxed)), "{told:?}");
     // The answer was made before this one.
     assert!(waiting.leave());
     told.store(0, Ordering::Relaxed);
     let _late = events.resume(1, None, Some(size())).unwrap();
     assert!((20_000..25_000).contains(&told.load(Ordering::Relaxed)), "{told:?}");
+}
+
+/// Otherwise a client that has read much of each of its calls could ask for all of it again on every connection.
+#[test]
+fn v_863_a_connection_that_resumes_a_call_in_progress_is_told_what_waits_for_it() {
+    let kept = Arc::new(KeptEvents::new(MANY_BYTES));
+    let (sender, first) = stream(&kept, 7, Holder::default());
+    assert!(say(sender.events(), &"x".repeat(50_000)));
+    assert_eq!(read(&first).len(), 2);
+    let told = Arc::new(AtomicUsize::new(0));
+    let size = AnswerSize::new({
+        let told = Arc::clone(&told);
+        move |bytes| told.store(bytes, Ordering::Relaxed)
+    });
+    let second = sender.events().resume(0, None, Some(size)).unwrap();
+    assert!((50_000..53_000).contains(&told.load(Ordering::Relaxed)), "{told:?}");
+    assert_eq!(read(&second), ["7-1"]);
+    assert_eq!(told.load(Ordering::Relaxed), 0, "it has all of it");
 }

@@ -122,7 +122,7 @@ impl Soak {
         }
         let health = self.client.wait_for_health(|health| {
             let pool = &health["connectionPool"];
-            let none_is_lost = |language: &str| health["engines"][language]["lost"] == 0;
+            let none_is_lost = |language: &str| health["engines"][language]["hung"] == 0;
             pool["active"] == 0
                 && pool["waiting"] == 0
                 && none_is_lost("typescript")

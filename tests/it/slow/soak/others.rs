@@ -52,12 +52,12 @@ fn ld_247_a_hung_worker_and_load_in_both_languages() {
     let mut client = Client::plain();
     let begun = Instant::now();
     // On a busy machine a script may end before it has come to the call that does not end.
-    while client.health()["engines"]["typescript"]["lost"] == 0 {
+    while client.health()["engines"]["typescript"]["hung"] == 0 {
         assert!(begun.elapsed() < WATCHDOG, "no worker hangs");
         let wedged = client.call(TYPESCRIPT, json!({ "code": WEDGE, "timeoutMs": 4_000 }));
         assert!(failed(&wedged, "TIMEOUT"), "{wedged:#}");
     }
-    assert_eq!(client.health()["engines"]["typescript"]["lost"], 1);
+    assert_eq!(client.health()["engines"]["typescript"]["hung"], 1);
     for number in 0..50_u64 {
         // Four of each language at a time.
         let calls: Vec<_> = (0..8_u64)
@@ -74,8 +74,8 @@ fn ld_247_a_hung_worker_and_load_in_both_languages() {
         }
     }
     let health = client.health();
-    assert_eq!(health["engines"]["typescript"]["lost"], 1, "{health:#}");
-    assert_eq!(health["engines"]["python"]["lost"], 0, "{health:#}");
+    assert_eq!(health["engines"]["typescript"]["hung"], 1, "{health:#}");
+    assert_eq!(health["engines"]["python"]["hung"], 0, "{health:#}");
     client.end();
 }
 
