@@ -349,7 +349,7 @@ impl StreamReader {
             (queue.reader, queue.size, queue.waker) = (None, None, None);
             if !self.events.is_resumable() {
                 // Nobody can read them, and a session keeps its standalone stream.
-                queue.events = VecDeque::new();
+                (queue.events, queue.waiting_bytes) = (VecDeque::new(), 0);
             }
             self.events.recount(&mut queue);
         }
@@ -384,7 +384,9 @@ impl EventQueue {
     /// The next event that waits. It is kept if the stream can be resumed.
     fn take(&mut self, can_be_resumed: bool) -> Option<ServerSseMessage> {
         if !can_be_resumed {
-            return self.events.pop_front().map(|event| event.message);
+            let event = self.events.pop_front()?;
+            self.waiting_bytes -= event.bytes;
+            return Some(event.message);
         }
         let event = self.events.get_mut(self.taken)?;
         event.held = None;
