@@ -8,11 +8,12 @@ use rmcp::service::RequestContext;
 use serde_json::{Value, json};
 
 use super::answer::truncation::cut;
-use super::answer::{self, Answer, INVALID_ARGUMENTS};
+use super::answer::{self, Answer, Format, INVALID_ARGUMENTS};
 use super::arguments::parameters::MAX_TIMEOUT;
 use super::run_in_flight::RunInFlight;
 use super::session::McpSession;
 use super::shared::Shared;
+use super::yielded::NotAwaited;
 use crate::text::ids::short_random_id;
 use crate::text::{MAX_SHOWN_NAME, preview};
 use crate::tools::ToolErrorCode;
@@ -59,13 +60,13 @@ pub(crate) async fn wait(
         Ok(read) => read,
         Err(problem) => return invalid(&problem),
     };
-    let mut awaited = match session.yielded.claim(id) {
+    let mut awaited = match session.yielded.claim(id).await {
         Ok(awaited) => awaited,
         Err(error) => {
-            let code = ToolErrorCode::RunNotFound.as_str();
-            return Ok(answer::refusal(format, code, &error.to_string(), None).into());
+            return Ok(not_awaited(format, &error));
         }
     };
+    let replaced = awaited.replaced();
     let Some(yielded) = awaited.run() else { return invalid("the run has ended") };
     // A server that is draining waits for this run too.
     let _counted = session.calls.begin();
@@ -80,6 +81,10 @@ pub(crate) async fn wait(
             () = context.ct.cancelled() => {
                 return Err(ErrorData::internal_error("the call was cancelled", None));
             }
+            // Its client has lost this call's connection, or does not want its answer.
+            () = replaced.cancelled() => {
+                return Ok(not_awaited(format, &NotAwaited::Awaited(yielded.id.clone())));
+            }
             result = &mut yielded.run.run => break result,
             notification = notifications.next() => notifications.send(notification).await,
             () = &mut elapsed => {
@@ -90,6 +95,11 @@ pub(crate) async fn wait(
     };
     notifications.finish().await;
     Ok(awaited.end(result).into())
+}
+
+/// The answer to a call that does not get its run.
+fn not_awaited(format: Format, error: &NotAwaited) -> CallToolResponse {
+    answer::refusal(format, ToolErrorCode::RunNotFound.as_str(), &error.to_string(), None).into()
 }
 
 /// Reads the arguments of `wait`.

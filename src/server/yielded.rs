@@ -10,9 +10,10 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use parking_lot::Mutex;
 use rmcp::model::{CallToolResult, ContentBlock};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
 
 use super::run_in_flight::RunInFlight;
 use crate::run::result::Output;
@@ -25,25 +26,31 @@ const MAX_YIELDED: usize = 16;
 /// How long a run, or its answer, is kept after it has yielded or was last waited for.
 pub(crate) const KEPT: Duration = Duration::from_secs(5 * 60);
 
+/// How long a call of `wait` waits until an earlier one, which it replaces, has left the run. That takes as long as a
+/// notification takes to be sent.
+const MAX_TAKE_OVER: Duration = Duration::from_secs(10);
+
 /// The yielded runs of one session, by their ids.
 #[derive(Clone, Default)]
 pub(crate) struct YieldedRuns {
     runs: Arc<Mutex<HashMap<String, Entry>>>,
+    /// Is notified when a call has left its run.
+    left: Arc<Notify>,
 }
 
 enum Entry {
     /// No call of `wait` is waiting for the run. The task drops a run that its client does not wait for; dropping the
     /// set stops that timer.
     Waiting(Box<YieldedRun>, JoinSet<()>),
-    /// A call of `wait` is waiting for the run, whose output this is.
-    Awaited(Printed),
+    /// A call of `wait` is waiting for the run, whose output this is. The token ends the call.
+    Awaited(Printed, CancellationToken),
 }
 
 impl Entry {
     fn printed(&self) -> &Printed {
         match self {
             Self::Waiting(run, _) => &run.printed,
-            Self::Awaited(printed) => printed,
+            Self::Awaited(printed, _) => printed,
         }
     }
 }
@@ -164,7 +171,7 @@ impl YieldedRuns {
         let has_space = runs.len() < MAX_YIELDED;
         if has_space {
             // The client does not know the id yet, so nobody can wait for the run.
-            runs.insert(id.to_owned(), Entry::Awaited(printed.clone()));
+            runs.insert(id.to_owned(), Entry::Awaited(printed.clone(), CancellationToken::new()));
         }
         has_space
     }
@@ -208,24 +215,47 @@ impl YieldedRuns {
         let _replaced = self.runs.lock().insert(id, Entry::Waiting(Box::new(run), expiry));
     }
 
-    /// Takes a run to wait for it. The run is kept again when the returned value is dropped, unless its result was
-    /// taken.
+    /// Takes a run to wait for it, also from another call: the client may have lost that one's connection, without which
+    /// it goes on for a while. The run is kept again when the returned value is dropped, unless its result was taken.
     ///
     /// # Errors
     ///
-    /// If there is no such run, or another call waits for it.
-    pub(crate) fn claim(&self, id: &str) -> Result<AwaitedRun, NotAwaited> {
-        let mut runs = self.runs.lock();
-        let shown = preview(id, MAX_SHOWN_NAME);
-        match runs.get_mut(id) {
-            None => Err(NotAwaited::Unknown(shown)),
-            Some(entry) => {
-                let printed = entry.printed().clone();
-                match std::mem::replace(entry, Entry::Awaited(printed)) {
-                    Entry::Waiting(run, _timer) => Ok(AwaitedRun { of: self.clone(), run: Some(run) }),
-                    Entry::Awaited(_) => Err(NotAwaited::Awaited(shown)),
+    /// If there is no such run, or another call does not leave it.
+    pub(crate) async fn claim(&self, id: &str) -> Result<AwaitedRun, NotAwaited> {
+        let claiming = async {
+            loop {
+                let left = self.left.notified();
+                tokio::pin!(left);
+                // From now on: the other call may leave before this one waits.
+                left.as_mut().enable();
+                match self.try_claim(id) {
+                    Ok(Some(run)) => return Ok(run),
+                    Ok(None) => left.await,
+                    Err(error) => return Err(error),
                 }
             }
+        };
+        let shown = || NotAwaited::Awaited(preview(id, MAX_SHOWN_NAME));
+        timeout(MAX_TAKE_OVER, claiming).await.unwrap_or_else(|_elapsed| Err(shown()))
+    }
+
+    /// The run, or `None` if another call waits for it, which is ended then.
+    fn try_claim(&self, id: &str) -> Result<Option<AwaitedRun>, NotAwaited> {
+        let mut runs = self.runs.lock();
+        let Some(entry) = runs.get_mut(id) else {
+            return Err(NotAwaited::Unknown(preview(id, MAX_SHOWN_NAME)));
+        };
+        if let Entry::Awaited(_, other) = entry {
+            other.cancel();
+            return Ok(None);
+        }
+        let replaced = CancellationToken::new();
+        let awaited = Entry::Awaited(entry.printed().clone(), replaced.clone());
+        match std::mem::replace(entry, awaited) {
+            Entry::Waiting(run, _timer) => {
+                Ok(Some(AwaitedRun { of: self.clone(), run: Some(run), replaced }))
+            }
+            Entry::Awaited(..) => Ok(None),
         }
     }
 
@@ -239,6 +269,8 @@ impl YieldedRuns {
 pub(crate) struct AwaitedRun {
     of: YieldedRuns,
     run: Option<Box<YieldedRun>>,
+    /// Is cancelled when a newer call waits for the run.
+    replaced: CancellationToken,
 }
 
 impl AwaitedRun {
@@ -247,10 +279,16 @@ impl AwaitedRun {
         self.run.as_deref_mut()
     }
 
+    /// Says when a newer call waits for the run, which this one must then leave.
+    pub(crate) fn replaced(&self) -> CancellationToken {
+        self.replaced.clone()
+    }
+
     /// Ends the run, whose answer is delivered.
     pub(crate) fn end(mut self, result: CallToolResult) -> CallToolResult {
         if let Some(run) = self.run.take() {
             self.of.runs.lock().remove(&run.id);
+            self.of.left.notify_waiters();
         }
         result
     }
@@ -265,6 +303,7 @@ impl Drop for AwaitedRun {
             } else {
                 self.of.insert(*run);
             }
+            self.of.left.notify_waiters();
         }
     }
 }

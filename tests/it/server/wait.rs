@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::serve::{Client, Start, meta};
+use crate::support::serve::{Client, Start, WATCHDOG, meta};
 use crate::support::serve_http::Server;
 
 /// Prints, calls the server `well`, waits for another run, prints again, and returns.
@@ -89,6 +89,32 @@ fn a_short_run_does_not_yield_and_nothing_does_where_it_is_off() {
     let unknown = off.request("tools/call", json!({ "name": "wait", "arguments": { "runId": "x" } }));
     assert!(unknown["error"].is_object(), "{unknown}");
     off.end();
+}
+
+/// A call whose client has lost its connection goes on for a while, so the client could not wait again.
+#[test]
+fn a_newer_call_takes_the_place_of_one_that_waits() {
+    let server = Server::start(start());
+    let session = server.session();
+    let source =
+        "while (!(await state.get('go'))) await new Promise((done) => setTimeout(done, 20)); return 42";
+    let call = |name: &str, arguments: Value| json!({ "name": name, "arguments": arguments });
+    let begun =
+        call("executeTypescript", json!({ "code": source, "yieldAfterMs": 50, "timeoutMs": 100_000 }));
+    let id = session.begin(1, "tools/call", begun).result()["structuredContent"]["runId"].clone();
+    let wait = call("wait", json!({ "runId": id, "timeoutMs": 100_000 }));
+    let (sender, ended) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        for number in [2, 3] {
+            let (reply, sender) = (session.begin(number, "tools/call", wait.clone()), sender.clone());
+            scope.spawn(move || sender.send(reply.result()["structuredContent"].clone()).unwrap());
+        }
+        let replaced = ended.recv_timeout(WATCHDOG).unwrap();
+        assert_eq!(replaced["error"]["code"], "RUN_NOT_FOUND", "{replaced}");
+        assert!(replaced["error"]["message"].as_str().unwrap().contains("another call waits"), "{replaced}");
+        assert_eq!(session.run("await state.set('go', true); return 1")["value"], 1);
+        assert_eq!(ended.recv_timeout(WATCHDOG).unwrap()["value"], 42);
+    });
 }
 
 #[test]
