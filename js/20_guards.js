@@ -13,7 +13,6 @@ import {
   callStepping,
   closeQuietly,
   concatenate,
-  concatenatesQuickly,
   concatPart,
   copiesQuickly,
   defineBuiltIn,
@@ -22,6 +21,7 @@ import {
   isObject,
   isOrdinaryArray,
   lengthOf,
+  makesArray,
   MAX_NATIVE_LONG_STEPS,
   MAX_NATIVE_SORT,
   MAX_QUICK_COMPARE,
@@ -59,6 +59,7 @@ const {
   ObjectHasOwn,
   ReflectApply,
   ReflectConstruct,
+  String,
   SymbolAsyncIterator,
   SymbolIterator,
   TypeError,
@@ -75,7 +76,7 @@ defineBuiltIn(globalThis, "Proxy", wrapConstructor(globalThis.Proxy, noteProxy))
 function guardArrayMethod(name, callbackTakes, copies = false) {
   replace(ArrayPrototype, name, (original) => ({
     method(...args) {
-      return isOrdinaryArray(this) && (!copies || copiesQuickly(this))
+      return isOrdinaryArray(this) && (!copies || copiesQuickly(this, args))
         ? ReflectApply(original, this, args)
         : callStepping(original, name, this, args, callbackTakes);
     },
@@ -169,8 +170,16 @@ replace(ArrayPrototype, "concat", (original) => ({
     if (this === null || this === undefined) {
       return ReflectApply(original, this, args);
     }
-    const array = isObject(this) && isConcatReady(this) ? this : concatPart(Object(this));
-    return concatenatesQuickly(array, args) ? ReflectApply(original, array, args) : concatenate(array, args);
+    const receiver = Object(this);
+    const array = isConcatReady(receiver) ? receiver : concatPart(receiver);
+    if ((array === receiver || !ArrayIsArray(receiver) || makesArray(receiver)) && makesArray(array)) {
+      return ReflectApply(original, array, args);
+    }
+    const values = [array];
+    for (let index = 0; index < args.length; index++) {
+      append(values, index + 1, args[index], false);
+    }
+    return concatenate(receiver, values);
   },
 }).method);
 
@@ -215,6 +224,11 @@ export function checkedIterable(values, checkResult) {
     __proto__: null,
     get [SymbolIterator]() {
       const method = values[SymbolIterator];
+      if (!isObject(values) && (method === undefined || method === null)) {
+        // As V8 says of the value itself. Of what is returned here it would say that it is an object.
+        const shown = `${typeof values} ${String(values)}`;
+        throw new TypeError(`${shown} is not iterable (cannot read property Symbol(Symbol.iterator))`);
+      }
       return typeof method !== "function" ? method : () => {
         const iterator = ReflectApply(method, values, []);
         return isObject(iterator) ? steppingIterator(iterator, checkResult) : iterator;
@@ -278,7 +292,8 @@ replace(Array, "from", (original) => ({
     }
     if (iteratesOrdinarily(items)) {
       if (!makesArrays(this)) {
-        args[0] = steppingIterable(items, MAX_NATIVE_LONG_STEPS);
+        // V8 calls the constructor first, which could add elements.
+        args[0] = checkedIterable(items);
       }
       return ReflectApply(original, this, args);
     }

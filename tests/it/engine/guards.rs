@@ -6,6 +6,7 @@ mod lists;
 /// Loops of calls.
 mod loops;
 mod patterns;
+mod replaced;
 
 use cx::ErrorCode;
 use serde_json::{Value, json};
