@@ -6,7 +6,7 @@
 // for typed arrays and buffers, `22_date_guards.js` for dates, `22_number_guards.js` for functions of many numbers,
 // `23_locale_guards.js` for languages.
 
-import { core, primordials } from "ext:core/mod.js";
+import { primordials } from "ext:core/mod.js";
 import {
   append,
   argumentList,
@@ -427,14 +427,14 @@ for (let index = 0; index < ITERATOR_METHODS.length; index++) {
   }).method);
 }
 
-// Set methods that iterate over a set-like argument.
+// Set methods that iterate over a set-like argument. A set is one too: a script can give it other `keys`.
 const SET_METHODS = [
   "difference", "intersection", "isDisjointFrom", "isSubsetOf", "isSupersetOf", "symmetricDifference", "union",
 ];
 for (let index = 0; index < SET_METHODS.length; index++) {
   replace(Set.prototype, SET_METHODS[index], (original) => ({
     method(other) {
-      if (!isObject(other) || core.isSet(other)) {
+      if (!isObject(other)) {
         return ReflectApply(original, this, [other]);
       }
       const stepping = {

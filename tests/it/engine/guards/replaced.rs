@@ -84,6 +84,7 @@ fn v_845_guards_do_not_believe_the_script() {
         "Number.prototype[Symbol.iterator] = () => texts.values(); from.call(Numbers, 5)",
         "Number.prototype[Symbol.iterator] = () => texts.values(); Float64Array.from(5)",
         "Object.setPrototypeOf(Number.prototype, texts); numbers.set(5)",
+        "const list = Array(2 ** 18).fill(1); numbers.set(list, { valueOf() { list.fill(text); return 0 } })",
         "const few = []; from.call(function () { for (const one of texts) few.push(one); return numbers }, few)",
     ];
     out_of_time(&calls.map(|call| format!("{numbers} {call}")));
