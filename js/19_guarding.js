@@ -42,10 +42,9 @@ const MAX_GENERIC_ELEMENTS = 2 ** 24;
 export const MAX_QUICK_COMPARE = 256;
 // Maximum number of elements that V8 may sort as text in one native call. The texts may be long.
 export const MAX_NATIVE_SORT = 32;
-// V8 may make properties of as many at once, whose names may be long texts, or numbers of a typed array, or wait for as
-// many promises. If one of those was rejected, deno_core searches it among all that were rejected in this turn, of
-// which a script can make so many that each search takes milliseconds.
-export const MAX_NATIVE_LONG_STEPS = 64;
+// Maximum number of elements that V8 may copy at once to what a species makes. It may make numbers of them, and they
+// may be long texts.
+const MAX_NATIVE_COPIES = 64;
 // More arguments than the stack has room for. V8 makes a list of all of them before it checks.
 const MAX_ARGUMENTS = 2 ** 20;
 
@@ -192,7 +191,7 @@ export function makesArray(array) {
 // Whether V8 may copy elements of this ordinary array. It makes numbers of the first two arguments before it reads the
 // species: an object's `valueOf` could change that.
 export function copiesQuickly(array, args) {
-  return array.length <= MAX_NATIVE_LONG_STEPS || (!isObject(args[0]) && !isObject(args[1]) && makesArray(array));
+  return array.length <= MAX_NATIVE_COPIES || (!isObject(args[0]) && !isObject(args[1]) && makesArray(array));
 }
 
 // The length of a value that is not an ordinary array, read once, as V8 reads it.

@@ -22,7 +22,6 @@ import {
   isOrdinaryArray,
   lengthOf,
   makesArray,
-  MAX_NATIVE_LONG_STEPS,
   MAX_NATIVE_SORT,
   MAX_QUICK_COMPARE,
   noteProxy,
@@ -211,11 +210,12 @@ export function iteratesOrdinarily(value) {
 const MAX_NATIVE_STEPS = 2 ** 16;
 
 // `values`, or an iterable with the same elements whose steps run JavaScript.
-export function steppingIterable(values, most = MAX_NATIVE_STEPS) {
-  return iteratesOrdinarily(values) && !(values.length > most) ? values : checkedIterable(values);
+export function steppingIterable(values) {
+  return iteratesOrdinarily(values) && values.length <= MAX_NATIVE_STEPS ? values : checkedIterable(values);
 }
 
-// The same, where `checkResult` gets each result of the iterator and returns the one to use.
+// An iterable with the same elements whose steps run JavaScript. `checkResult` gets each result of the iterator and
+// returns the one to use.
 export function checkedIterable(values, checkResult) {
   if (values === null || values === undefined) {
     return values;
@@ -391,23 +391,25 @@ replace(Array, "fromAsync", () => ({
   },
 }).method);
 
-// Functions that take an iterable as the first argument and iterate over it natively.
+// Functions that take an iterable as the first argument and iterate over it natively. For some a step may be slow: the
+// names of properties may be long texts, and deno_core searches a promise that was rejected among all that were
+// rejected in this turn, of which a script can make many. Their lists may be short and get more elements meanwhile.
 const TAKE_ITERABLES = [
-  [Promise, ["all", "allSettled", "any", "race"], MAX_NATIVE_LONG_STEPS],
-  [Object, ["fromEntries"], MAX_NATIVE_LONG_STEPS],
-  [Object, ["groupBy"], MAX_NATIVE_STEPS],
-  [Map, ["groupBy"], MAX_NATIVE_STEPS],
-  [Math, ["sumPrecise"], MAX_NATIVE_STEPS],
+  [Promise, ["all", "allSettled", "any", "race"], checkedIterable],
+  [Object, ["fromEntries"], checkedIterable],
+  [Object, ["groupBy"], steppingIterable],
+  [Map, ["groupBy"], steppingIterable],
+  [Math, ["sumPrecise"], steppingIterable],
 ];
 for (let index = 0; index < TAKE_ITERABLES.length; index++) {
   const holder = TAKE_ITERABLES[index][0];
   const names = TAKE_ITERABLES[index][1];
-  const most = TAKE_ITERABLES[index][2];
+  const iterable = TAKE_ITERABLES[index][2];
   for (let position = 0; position < names.length; position++) {
     replace(holder, names[position], (original) => ({
       method(...args) {
         if (args.length > 0) {
-          args[0] = steppingIterable(args[0], most);
+          args[0] = iterable(args[0]);
         }
         return ReflectApply(original, this, args);
       },

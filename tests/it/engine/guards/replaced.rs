@@ -85,6 +85,9 @@ fn v_845_guards_do_not_believe_the_script() {
         "Number.prototype[Symbol.iterator] = () => texts.values(); Float64Array.from(5)",
         "Object.setPrototypeOf(Number.prototype, texts); numbers.set(5)",
         "const list = Array(2 ** 18).fill(1); numbers.set(list, { valueOf() { list.fill(text); return 0 } })",
+        "const key = { toString: String.prototype.repeat.bind('ab', 2 ** 19) };
+         const more = () => { for (const _ of texts) few.push([key, 1]); return 'a' };
+         const few = [{ get 0() { return more() } }]; Object.fromEntries(few)",
         "const few = []; from.call(function () { for (const one of texts) few.push(one); return numbers }, few)",
     ];
     out_of_time(&calls.map(|call| format!("{numbers} {call}")));
