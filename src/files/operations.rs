@@ -116,8 +116,8 @@ impl System {
         value: T,
         of_directory: Arc<Semaphore>,
     ) -> BlockingDrop<T> {
-        let permits = [Arc::clone(&self.operations), of_directory];
-        BlockingDrop { value: Some(value), permits, runtime: self.runtime.clone() }
+        let (of_run, runtime) = (Arc::clone(&self.operations), self.runtime.clone());
+        BlockingDrop { value: Some(value), of_run, of_directory, runtime }
     }
 }
 
@@ -222,19 +222,21 @@ impl SystemFile {
         &self,
         work: impl FnOnce() -> Result<T, FileError> + Send + 'static,
     ) -> Operation<T> {
-        self.system.blocking(Arc::clone(&self.file.permits), work)
+        self.system.blocking(Arc::clone(&self.file.of_directory), work)
     }
 }
 
-/// What is dropped on a thread that may block, as an operation of its run and with the permits of one. Closing a file can
-/// wait for its file system, and the thread that needs the file no longer is a script's, or the one that speaks to a
-/// worker process. The next operation of the run waits for it: a directory with a file that is open cannot be removed
-/// from some file systems, such as NFS.
+/// What is dropped on a thread that may block, as an operation of its run and with the permits of one. Closing a file
+/// can wait for its file system, and the thread that needs the file no longer is a script's, or the one that speaks to
+/// a worker process. The next operation of the run waits for it: from some file systems, such as NFS, no directory can
+/// be removed while a file of it is open.
 pub(super) struct BlockingDrop<T: Send + 'static> {
     /// `None` only while this is dropped.
     value: Option<T>,
-    /// Those of its run and of its granted directory.
-    permits: [Arc<Semaphore>; 2],
+    /// The permits of its run.
+    of_run: Arc<Semaphore>,
+    /// Those of its granted directory.
+    of_directory: Arc<Semaphore>,
     runtime: Handle,
 }
 
@@ -250,7 +252,7 @@ impl<T: Send + 'static> Drop for BlockingDrop<T> {
     fn drop(&mut self) {
         let Some(value) = self.value.take() else { return };
         // In the order in which operations acquire them.
-        let wanted = [&self.permits[0], &self.permits[1], &*ALL].map(Arc::clone);
+        let wanted = [&self.of_run, &self.of_directory, &*ALL].map(Arc::clone);
         let runtime = self.runtime.clone();
         let drop_on_thread = move |permits: Vec<OwnedSemaphorePermit>| {
             // Where the system has no thread for it, it is dropped here.
