@@ -42,10 +42,9 @@ const MAX_GENERIC_ELEMENTS = 2 ** 24;
 export const MAX_QUICK_COMPARE = 256;
 // Maximum number of elements that V8 may sort as text in one native call. The texts may be long.
 export const MAX_NATIVE_SORT = 32;
-// V8 may make properties of as many at once, whose names may be long texts, or numbers of a typed array, or wait for as
-// many promises. If one of those was rejected, deno_core searches it among all that were rejected in this turn, of
-// which a script can make so many that each search takes milliseconds.
-export const MAX_NATIVE_LONG_STEPS = 64;
+// Maximum number of elements that V8 may copy at once to what a species makes. It may make numbers of them, and they
+// may be long texts.
+const MAX_NATIVE_COPIES = 64;
 // More arguments than the stack has room for. V8 makes a list of all of them before it checks.
 const MAX_ARGUMENTS = 2 ** 20;
 
@@ -181,17 +180,18 @@ export function stillIs(holder, key, value) {
 
 const arraySpecies = ObjectGetOwnPropertyDescriptor(Array, SymbolSpecies).get;
 
-// Whether the result of V8's methods of this ordinary array is an array. Its species may make a typed array, where V8
-// makes numbers of texts.
-function makesArray(array) {
+// Whether V8's methods of this array make an array, and call no function of the script for that. Its species may make a
+// typed array, where V8 makes numbers of texts, and may add elements to the arrays that are copied.
+export function makesArray(array) {
   return ObjectGetPrototypeOf(array) === ArrayPrototype && !ObjectHasOwn(array, "constructor") &&
     stillIs(ArrayPrototype, "constructor", Array) &&
     ObjectGetOwnPropertyDescriptor(Array, SymbolSpecies)?.get === arraySpecies;
 }
 
-// Whether V8 may copy elements of this ordinary array.
-export function copiesQuickly(array) {
-  return array.length <= MAX_NATIVE_LONG_STEPS || makesArray(array);
+// Whether V8 may copy elements of this ordinary array. It makes numbers of the first two arguments before it reads the
+// species: an object's `valueOf` could change that.
+export function copiesQuickly(array, args) {
+  return array.length <= MAX_NATIVE_COPIES || (!isObject(args[0]) && !isObject(args[1]) && makesArray(array));
 }
 
 // The length of a value that is not an ordinary array, read once, as V8 reads it.
@@ -313,22 +313,13 @@ export function isConcatReady(value) {
   return !isObject(value) || (isOrdinaryArray(value) && !(SymbolIsConcatSpreadable in value));
 }
 
-// Whether V8 may concatenate this ordinary array and `values`, each of which is one too, or no list.
-export function concatenatesQuickly(array, values) {
-  let count = array.length;
-  for (let index = 0; index < values.length; index++) {
-    count += ArrayIsArray(values[index]) ? values[index].length : 1;
-  }
-  return count <= MAX_NATIVE_LONG_STEPS || makesArray(array);
-}
-
-// As V8 concatenates the same.
-export function concatenate(array, values) {
-  const made = speciesCreate(array);
+// As V8 concatenates. `receiver` says what is made, and each of `values` is an ordinary array, or no list.
+export function concatenate(receiver, values) {
+  const made = speciesCreate(receiver);
   const result = made === undefined ? [] : made;
   let next = 0;
-  for (let position = -1; position < values.length; position++) {
-    const value = position < 0 ? array : values[position];
+  for (let position = 0; position < values.length; position++) {
+    const value = values[position];
     if (!ArrayIsArray(value)) {
       append(result, next, value, false);
       next++;

@@ -6,14 +6,13 @@
 // for typed arrays and buffers, `22_date_guards.js` for dates, `22_number_guards.js` for functions of many numbers,
 // `23_locale_guards.js` for languages.
 
-import { core, primordials } from "ext:core/mod.js";
+import { primordials } from "ext:core/mod.js";
 import {
   append,
   argumentList,
   callStepping,
   closeQuietly,
   concatenate,
-  concatenatesQuickly,
   concatPart,
   copiesQuickly,
   defineBuiltIn,
@@ -22,7 +21,7 @@ import {
   isObject,
   isOrdinaryArray,
   lengthOf,
-  MAX_NATIVE_LONG_STEPS,
+  makesArray,
   MAX_NATIVE_SORT,
   MAX_QUICK_COMPARE,
   noteProxy,
@@ -59,6 +58,7 @@ const {
   ObjectHasOwn,
   ReflectApply,
   ReflectConstruct,
+  String,
   SymbolAsyncIterator,
   SymbolIterator,
   TypeError,
@@ -75,7 +75,7 @@ defineBuiltIn(globalThis, "Proxy", wrapConstructor(globalThis.Proxy, noteProxy))
 function guardArrayMethod(name, callbackTakes, copies = false) {
   replace(ArrayPrototype, name, (original) => ({
     method(...args) {
-      return isOrdinaryArray(this) && (!copies || copiesQuickly(this))
+      return isOrdinaryArray(this) && (!copies || copiesQuickly(this, args))
         ? ReflectApply(original, this, args)
         : callStepping(original, name, this, args, callbackTakes);
     },
@@ -169,8 +169,16 @@ replace(ArrayPrototype, "concat", (original) => ({
     if (this === null || this === undefined) {
       return ReflectApply(original, this, args);
     }
-    const array = isObject(this) && isConcatReady(this) ? this : concatPart(Object(this));
-    return concatenatesQuickly(array, args) ? ReflectApply(original, array, args) : concatenate(array, args);
+    const receiver = Object(this);
+    const array = isConcatReady(receiver) ? receiver : concatPart(receiver);
+    if ((array === receiver || !ArrayIsArray(receiver) || makesArray(receiver)) && makesArray(array)) {
+      return ReflectApply(original, array, args);
+    }
+    const values = [array];
+    for (let index = 0; index < args.length; index++) {
+      append(values, index + 1, args[index], false);
+    }
+    return concatenate(receiver, values);
   },
 }).method);
 
@@ -202,11 +210,12 @@ export function iteratesOrdinarily(value) {
 const MAX_NATIVE_STEPS = 2 ** 16;
 
 // `values`, or an iterable with the same elements whose steps run JavaScript.
-export function steppingIterable(values, most = MAX_NATIVE_STEPS) {
-  return iteratesOrdinarily(values) && !(values.length > most) ? values : checkedIterable(values);
+export function steppingIterable(values) {
+  return iteratesOrdinarily(values) && values.length <= MAX_NATIVE_STEPS ? values : checkedIterable(values);
 }
 
-// The same, where `checkResult` gets each result of the iterator and returns the one to use.
+// An iterable with the same elements whose steps run JavaScript. `checkResult` gets each result of the iterator and
+// returns the one to use.
 export function checkedIterable(values, checkResult) {
   if (values === null || values === undefined) {
     return values;
@@ -215,6 +224,11 @@ export function checkedIterable(values, checkResult) {
     __proto__: null,
     get [SymbolIterator]() {
       const method = values[SymbolIterator];
+      if (!isObject(values) && (method === undefined || method === null)) {
+        // As V8 says of the value itself. Of what is returned here it would say that it is an object.
+        const shown = `${typeof values} ${String(values)}`;
+        throw new TypeError(`${shown} is not iterable (cannot read property Symbol(Symbol.iterator))`);
+      }
       return typeof method !== "function" ? method : () => {
         const iterator = ReflectApply(method, values, []);
         return isObject(iterator) ? steppingIterator(iterator, checkResult) : iterator;
@@ -278,7 +292,8 @@ replace(Array, "from", (original) => ({
     }
     if (iteratesOrdinarily(items)) {
       if (!makesArrays(this)) {
-        args[0] = steppingIterable(items, MAX_NATIVE_LONG_STEPS);
+        // V8 calls the constructor first, which could add elements.
+        args[0] = checkedIterable(items);
       }
       return ReflectApply(original, this, args);
     }
@@ -376,23 +391,25 @@ replace(Array, "fromAsync", () => ({
   },
 }).method);
 
-// Functions that take an iterable as the first argument and iterate over it natively.
+// Functions that take an iterable as the first argument and iterate over it natively. For some a step may be slow: the
+// names of properties may be long texts, and deno_core searches a promise that was rejected among all that were
+// rejected in this turn, of which a script can make many. Their lists may be short and get more elements meanwhile.
 const TAKE_ITERABLES = [
-  [Promise, ["all", "allSettled", "any", "race"], MAX_NATIVE_LONG_STEPS],
-  [Object, ["fromEntries"], MAX_NATIVE_LONG_STEPS],
-  [Object, ["groupBy"], MAX_NATIVE_STEPS],
-  [Map, ["groupBy"], MAX_NATIVE_STEPS],
-  [Math, ["sumPrecise"], MAX_NATIVE_STEPS],
+  [Promise, ["all", "allSettled", "any", "race"], checkedIterable],
+  [Object, ["fromEntries"], checkedIterable],
+  [Object, ["groupBy"], steppingIterable],
+  [Map, ["groupBy"], steppingIterable],
+  [Math, ["sumPrecise"], steppingIterable],
 ];
 for (let index = 0; index < TAKE_ITERABLES.length; index++) {
   const holder = TAKE_ITERABLES[index][0];
   const names = TAKE_ITERABLES[index][1];
-  const most = TAKE_ITERABLES[index][2];
+  const iterable = TAKE_ITERABLES[index][2];
   for (let position = 0; position < names.length; position++) {
     replace(holder, names[position], (original) => ({
       method(...args) {
         if (args.length > 0) {
-          args[0] = steppingIterable(args[0], most);
+          args[0] = iterable(args[0]);
         }
         return ReflectApply(original, this, args);
       },
@@ -412,14 +429,14 @@ for (let index = 0; index < ITERATOR_METHODS.length; index++) {
   }).method);
 }
 
-// Set methods that iterate over a set-like argument.
+// Set methods that iterate over a set-like argument. A set is one too: a script can give it other `keys`.
 const SET_METHODS = [
   "difference", "intersection", "isDisjointFrom", "isSubsetOf", "isSupersetOf", "symmetricDifference", "union",
 ];
 for (let index = 0; index < SET_METHODS.length; index++) {
   replace(Set.prototype, SET_METHODS[index], (original) => ({
     method(other) {
-      if (!isObject(other) || core.isSet(other)) {
+      if (!isObject(other)) {
         return ReflectApply(original, this, [other]);
       }
       const stepping = {

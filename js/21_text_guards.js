@@ -50,6 +50,7 @@ const {
   ArrayPrototypePush,
   FunctionPrototypeCall,
   MathMin,
+  Object,
   ObjectHasOwn,
   Proxy,
   RangeError,
@@ -77,8 +78,15 @@ replace(StringPrototype, "indexOf", (original) => ({
   },
 }).method);
 
-// For V8, which refuses it: a script's own object could be a regular expression at the first look only.
-const REGEXP_LIKE = { __proto__: null, [SymbolMatch]: true };
+// What V8 refuses in place of a script's object, which could differ at the second look: a regular expression without
+// the flag `g`. V8 checks that it has the methods, and calls none.
+const REGEXP_LIKE = {
+  __proto__: null,
+  [SymbolMatch]: true,
+  [SymbolMatchAll]: toText,
+  [SymbolReplace]: toText,
+  flags: "",
+};
 
 replace(StringPrototype, "includes", (original) => ({
   method(pattern, from) {
@@ -161,6 +169,7 @@ for (let index = 0; index < TEXT.length; index++) {
   const name = TEXT[index];
   const symbol = BY_SYMBOL[name];
   const byText = BY_TEXT[name];
+  const takesAll = name === "matchAll" || name === "replaceAll";
   replace(StringPrototype, name, (original) => ({
     method(...args) {
       if (this === null || this === undefined) {
@@ -169,9 +178,15 @@ for (let index = 0; index < TEXT.length; index++) {
       const text = boundedText(name, this);
       let pattern = args[0];
       if (typeof pattern !== "string") {
-        // A pattern with its own method processes the text itself.
-        if (isObject(pattern) && pattern[symbol] !== undefined && pattern[symbol] !== null) {
-          return ReflectApply(original, text, args);
+        if (isObject(pattern)) {
+          if (takesAll && isRegExpLike(pattern) && !StringPrototypeIncludes(toText(pattern.flags), "g")) {
+            return ReflectApply(original, text, [REGEXP_LIKE]);
+          }
+          // A pattern with its own method processes the text itself. V8 would look again, and could find none.
+          const method = pattern[symbol];
+          if (method !== undefined && method !== null) {
+            return ReflectApply(method, pattern, byText === undefined ? [text] : [text, args[1]]);
+          }
         }
         if (pattern !== undefined || (byText !== undefined && name !== "split")) {
           pattern = toText(pattern);
@@ -272,11 +287,13 @@ setGuardedRegExp(GuardedRegExp);
 replace(String, "raw", (original) => ({
   method(...args) {
     const strings = args[0];
-    const raw = strings === null || strings === undefined ? undefined : strings.raw;
-    if (isObject(raw) && !isOrdinaryArray(raw)) {
-      args[0] = { __proto__: null, raw: steppingProxy(raw, lengthOf("String.raw", raw)) };
-    } else if (raw !== null && raw !== undefined) {
-      args[0] = { __proto__: null, raw };
+    if (strings !== null && strings !== undefined) {
+      const raw = strings.raw;
+      const isQuick = raw === null || raw === undefined || isOrdinaryArray(raw);
+      args[0] = {
+        __proto__: null,
+        raw: isQuick ? raw : steppingProxy(Object(raw), lengthOf("String.raw", raw)),
+      };
     }
     return ReflectApply(original, this, args);
   },

@@ -117,7 +117,8 @@ replace(TypedArray.prototype, "set", (original) => ({
   method(...args) {
     const source = args[0];
     if (source !== null && source !== undefined && TypedArrayPrototypeGetSymbolToStringTag(source) === undefined) {
-      const isQuick = iteratesOrdinarily(source) && convertsQuickly(source);
+      // An object as the offset could change the elements after this look.
+      const isQuick = !isObject(args[1]) && iteratesOrdinarily(source) && convertsQuickly(source);
       args[0] = isQuick ? source : new Proxy(Object(source), ELEMENTS);
     }
     return ReflectApply(original, this, args);

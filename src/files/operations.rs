@@ -109,6 +109,16 @@ impl System {
             task.await.unwrap_or_else(|_ended| Err(FileErrorCode::Io.into()))
         })
     }
+
+    /// Has a value dropped as an operation of this run on a granted directory.
+    pub(super) fn dropped_blocking<T: Send + 'static>(
+        &self,
+        value: T,
+        of_directory: Arc<Semaphore>,
+    ) -> BlockingDrop<T> {
+        let (of_run, runtime) = (Arc::clone(&self.operations), self.runtime.clone());
+        BlockingDrop { value: Some(value), of_run, of_directory, runtime }
+    }
 }
 
 /// The permits for operations on a granted directory. All runs of the process share them, and operations that have not
@@ -195,7 +205,7 @@ impl GrantedDirectories for Arc<System> {
         let (names, system) = (below(path, &mount), Self::clone(self));
         self.blocking(mount.permits(), move || {
             let file = mount.open(&names, mode, &system.quota)?;
-            let file = Arc::new(BlockingDrop::new(file, mount.permits(), system.runtime.clone()));
+            let file = Arc::new(system.dropped_blocking(file, mount.permits()));
             Ok(Arc::new(SystemFile { file, system }) as Arc<dyn GrantedFile>)
         })
     }
@@ -212,24 +222,22 @@ impl SystemFile {
         &self,
         work: impl FnOnce() -> Result<T, FileError> + Send + 'static,
     ) -> Operation<T> {
-        self.system.blocking(Arc::clone(&self.file.permits), work)
+        self.system.blocking(Arc::clone(&self.file.of_directory), work)
     }
 }
 
-/// What is dropped on a thread that may block, with permits as an operation has them. Closing a file can wait for its
-/// file system, and the thread that needs the file no longer is a script's, or the one that speaks to a worker process.
+/// What is dropped on a thread that may block, as an operation of its run and with the permits of one. Closing a file
+/// can wait for its file system, and the thread that needs the file no longer is a script's, or the one that speaks to
+/// a worker process. The next operation of the run waits for it: from some file systems, such as NFS, no directory can
+/// be removed while a file of it is open.
 pub(super) struct BlockingDrop<T: Send + 'static> {
     /// `None` only while this is dropped.
     value: Option<T>,
+    /// The permits of its run.
+    of_run: Arc<Semaphore>,
     /// Those of its granted directory.
-    permits: Arc<Semaphore>,
+    of_directory: Arc<Semaphore>,
     runtime: Handle,
-}
-
-impl<T: Send + 'static> BlockingDrop<T> {
-    pub(super) fn new(value: T, permits: Arc<Semaphore>, runtime: Handle) -> Self {
-        Self { value: Some(value), permits, runtime }
-    }
 }
 
 impl<T: Send + 'static> Deref for BlockingDrop<T> {
@@ -243,21 +251,25 @@ impl<T: Send + 'static> Deref for BlockingDrop<T> {
 impl<T: Send + 'static> Drop for BlockingDrop<T> {
     fn drop(&mut self) {
         let Some(value) = self.value.take() else { return };
-        let (of_directory, runtime) = (Arc::clone(&self.permits), self.runtime.clone());
-        let drop_on_thread = move |permits: (OwnedSemaphorePermit, OwnedSemaphorePermit)| {
+        // In the order in which operations acquire them.
+        let wanted = [&self.of_run, &self.of_directory, &*ALL].map(Arc::clone);
+        let runtime = self.runtime.clone();
+        let drop_on_thread = move |permits: Vec<OwnedSemaphorePermit>| {
             // Where the system has no thread for it, it is dropped here.
             let _detached = probe::spawn_blocking(&runtime, move || drop((value, permits)));
         };
         // Nearly always there are permits. Then nothing depends on when the runtime is polled next.
-        let now = Arc::clone(&of_directory).try_acquire_owned();
-        if let (Ok(now), Ok(of_all)) = (now, Arc::clone(&ALL).try_acquire_owned()) {
-            return drop_on_thread((now, of_all));
+        let now = wanted.iter().map(|semaphore| Arc::clone(semaphore).try_acquire_owned());
+        if let Ok(permits) = now.collect::<Result<Vec<_>, _>>() {
+            return drop_on_thread(permits);
         }
         self.runtime.spawn(async move {
-            let of_directory = of_directory.acquire_owned().await;
-            if let (Ok(of_directory), Ok(of_all)) = (of_directory, Arc::clone(&ALL).acquire_owned().await) {
-                drop_on_thread((of_directory, of_all));
+            let mut permits = Vec::with_capacity(wanted.len());
+            for semaphore in wanted {
+                let Ok(permit) = semaphore.acquire_owned().await else { return };
+                permits.push(permit);
             }
+            drop_on_thread(permits);
         });
     }
 }

@@ -1,7 +1,7 @@
 //! File systems that do not answer.
 
 use std::path::PathBuf;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::ThreadId;
 
 use tokio::runtime::Handle;
@@ -9,16 +9,20 @@ use tokio::task::{JoinSet, yield_now};
 use tokio::time::{advance, sleep};
 
 use super::super::operations::{
-    BlockingDrop, MAX_OPERATIONS, MAX_OPERATIONS_OF_DIRECTORY, MAX_WAIT, Operation, System, permits_of,
+    MAX_OPERATIONS, MAX_OPERATIONS_OF_DIRECTORY, MAX_WAIT, Operation, System, permits_of,
 };
 use super::super::quota::QuotaUse;
 use super::*;
 
+/// The granted directories of a run.
+fn system() -> System {
+    System::new(Arc::new(QuotaUse::new(Box::new(|| QUOTA))), Handle::current())
+}
+
 /// An operation of a run of its own, which a file system answers when the sender is dropped.
 fn unanswered(root: &Path) -> (Sender<()>, Operation<()>) {
     let (sender, answer) = channel::<()>();
-    let system = System::new(Arc::new(QuotaUse::new(Box::new(|| QUOTA))), Handle::current());
-    let operation = system.blocking(permits_of(root), move || {
+    let operation = system().blocking(permits_of(root), move || {
         let _is_dropped = answer.recv();
         Ok(())
     });
@@ -88,7 +92,8 @@ async fn v_846_a_file_is_closed_on_a_thread_that_may_block() {
     let place = tempfile::tempdir().unwrap();
     let permits = permits_of(place.path());
     let (sender, closed) = channel();
-    let close = || drop(BlockingDrop::new(Told(sender.clone()), Arc::clone(&permits), Handle::current()));
+    let system = system();
+    let close = || drop(system.dropped_blocking(Told(sender.clone()), Arc::clone(&permits)));
     close();
     let thread = closed.recv_timeout(Duration::from_secs(60)).unwrap();
     assert_ne!(thread, thread::current().id());
@@ -109,4 +114,30 @@ async fn v_846_a_file_is_closed_on_a_thread_that_may_block() {
         }
     };
     assert_ne!(thread, thread::current().id());
+}
+
+/// Is dropped when the sender is.
+struct Unanswered(Receiver<()>);
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        let _is_dropped = self.0.recv();
+    }
+}
+
+/// As long as a file is open on a network, its directory cannot be removed.
+#[tokio::test]
+async fn the_next_operation_of_a_run_waits_until_a_file_is_closed() {
+    let place = tempfile::tempdir().unwrap();
+    let (permits, system, other) = (permits_of(place.path()), system(), system());
+    let (sender, answer) = channel();
+    drop(system.dropped_blocking(Unanswered(answer), Arc::clone(&permits)));
+    let next = tokio::spawn(system.blocking(Arc::clone(&permits), || Ok(())));
+    // Those of other runs do not wait.
+    for _ in 0..10 {
+        other.blocking(Arc::clone(&permits), || Ok(())).await.unwrap();
+    }
+    assert!(!next.is_finished());
+    drop(sender);
+    next.await.unwrap().unwrap();
 }

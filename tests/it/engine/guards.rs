@@ -6,6 +6,7 @@ mod lists;
 /// Loops of calls.
 mod loops;
 mod patterns;
+mod replaced;
 
 use cx::ErrorCode;
 use serde_json::{Value, json};
@@ -170,6 +171,7 @@ fn v_312_iterators_without_an_end() {
     out_of_memory(&growing);
     let running = [
         "new Set([1]).union({size: 1, has: Object, keys: () => it})",
+        "new Set([1]).union(Object.assign(new Set([2]), {keys: () => it}))",
         "it.drop(2 ** 53 - 1).next()",
         "it.map(Object).some(Number.isNaN)",
     ]

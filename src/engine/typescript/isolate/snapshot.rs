@@ -57,7 +57,6 @@ pub(super) const ALLOWED_OPS: &[&str] = &[
     "op_is_native_error",
     "op_is_proxy",
     "op_is_reg_exp",
-    "op_is_set",
     "op_is_shared_array_buffer",
     "op_is_string_object",
     "op_is_typed_array",
