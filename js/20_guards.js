@@ -4,7 +4,7 @@
 // 19_guarding.js or of this file, each turn of which is short. Ordinary calls (real arrays of ordinary size) go to V8
 // unchanged. Defense in depth only; see README.md. `21_text_guards.js` does the same for text, `22_buffer_guards.js`
 // for typed arrays and buffers, `22_date_guards.js` for dates, `22_number_guards.js` for functions of many numbers,
-// `23_locale_guards.js` for languages.
+// `22_from_async.js` for one function of lists, `23_locale_guards.js` for languages.
 
 import { primordials } from "ext:core/mod.js";
 import {
@@ -57,9 +57,7 @@ const {
   ObjectGetPrototypeOf,
   ObjectHasOwn,
   ReflectApply,
-  ReflectConstruct,
   String,
-  SymbolAsyncIterator,
   SymbolIterator,
   TypeError,
   TypedArrayPrototypeGetSymbolToStringTag,
@@ -312,82 +310,6 @@ replace(Array, "from", (original) => ({
       args[0] = steppingIterable(items);
     }
     return ReflectApply(original, this, args);
-  },
-}).method);
-
-function isConstructor(value) {
-  try {
-    // Constructs an unused object whose prototype is read from `value`; throws if `value` is not a constructor.
-    ReflectConstruct(Object, [], value);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-async function fromAsync(constructor, items, map, receiver) {
-  if (map !== undefined && typeof map !== "function") {
-    throw new TypeError("Array.fromAsync: the second argument must be a function");
-  }
-  const isOurs = constructor === Array || !isConstructor(constructor);
-  const asyncMethod = items[SymbolAsyncIterator];
-  const method = asyncMethod ?? items[SymbolIterator];
-  let next = 0;
-  if (method !== undefined && method !== null) {
-    const isAsync = asyncMethod !== undefined && asyncMethod !== null;
-    const result = isOurs ? [] : new constructor();
-    const iterator = ReflectApply(method, items, []);
-    if (!isObject(iterator)) {
-      throw new TypeError("Array.fromAsync: the iterator is not an object");
-    }
-    const advance = iterator.next;
-    for (;;) {
-      const answer = ReflectApply(advance, iterator, []);
-      const step = isAsync ? await answer : answer;
-      if (!isObject(step)) {
-        throw new TypeError("Array.fromAsync: the iterator's answer is not an object");
-      }
-      if (step.done) {
-        result.length = next;
-        return result;
-      }
-      try {
-        let value = isAsync ? step.value : await step.value;
-        if (map !== undefined) {
-          value = await ReflectApply(map, receiver, [value, next]);
-        }
-        append(result, next, value, isOurs);
-      } catch (error) {
-        const end = iterator.return;
-        if (typeof end === "function") {
-          const ended = ReflectApply(end, iterator, []);
-          if (isAsync) {
-            await ended;
-          }
-        }
-        throw error;
-      }
-      next++;
-    }
-  }
-  const source = Object(items);
-  const length = lengthOf("Array.fromAsync", source);
-  const result = isOurs ? [] : new constructor(length);
-  for (; next < length; next++) {
-    let value = await source[next];
-    if (map !== undefined) {
-      value = await ReflectApply(map, receiver, [value, next]);
-    }
-    append(result, next, value, isOurs);
-  }
-  result.length = length;
-  return result;
-}
-
-// V8's own version goes from microtask to microtask without a JavaScript function in between.
-replace(Array, "fromAsync", () => ({
-  method(items, map, receiver) {
-    return fromAsync(this, items, map, receiver);
   },
 }).method);
 

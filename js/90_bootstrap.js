@@ -11,6 +11,7 @@ import { defineBuiltIn, guardRestored } from "ext:cx/20_guards.js";
 import "ext:cx/21_text_guards.js";
 import "ext:cx/22_buffer_guards.js";
 import "ext:cx/22_date_guards.js";
+import "ext:cx/22_from_async.js";
 import "ext:cx/22_number_guards.js";
 import "ext:cx/23_locale_guards.js";
 import { fromJson, toJson } from "ext:cx/30_json.js";
