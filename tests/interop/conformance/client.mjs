@@ -108,8 +108,14 @@ async function run(code, input) {
 
 // A server that does not list its tools is left out of a search; the call says why.
 const LIST = `
-  const found = await searchTools("", 100);
-  if (found.length === 0) await callMCPTool("mcp__server__any");`;
+  let found = await searchTools("", 100);
+  if (found.length === 0) {
+    await callMCPTool("mcp__server__any").catch((error) => {
+      if (error.code !== "TOOL_NOT_FOUND") throw error;
+    });
+    // The call has waited for the list, which on a busy machine takes longer than a search waits.
+    found = await searchTools("", 100);
+  }`;
 
 const EVERYTHING = `${LIST}
   const values = { string: "text", number: 2, integer: 3, boolean: true };

@@ -216,7 +216,9 @@ fn a_limit_of_fuel_ends_python_at_its_count() {
     let counts = "print('begins')\nsum(i * i for i in range(20_000))";
     // The command, with its whole outcome as JSON.
     let run = |fuel: u64| {
-        let output = cx(&["--lang", "py", "-e", counts, "--fuel", &fuel.to_string(), "--json"]);
+        // The first run compiles the form that counts.
+        let limits = ["--fuel", &fuel.to_string(), "--timeout", "200s"];
+        let output = cx(&[&["--lang", "py", "-e", counts, "--json"], &limits[..]].concat());
         let report: Value =
             serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", shown(&output)));
         (output.status.code(), report)
