@@ -91,30 +91,38 @@ fn a_short_run_does_not_yield_and_nothing_does_where_it_is_off() {
     off.end();
 }
 
-/// A call whose client has lost its connection goes on for a while, so the client could not wait again.
-#[test]
-fn a_newer_call_takes_the_place_of_one_that_waits() {
-    let server = Server::start(start());
+/// Waits twice for one run. Returns the number of the call that is told so, after the other one has got the value.
+fn replaced_of_two(server: &Server) -> usize {
     let session = server.session();
     let source =
         "while (!(await state.get('go'))) await new Promise((done) => setTimeout(done, 20)); return 42";
     let call = |name: &str, arguments: Value| json!({ "name": name, "arguments": arguments });
     let begun =
         call("executeTypescript", json!({ "code": source, "yieldAfterMs": 50, "timeoutMs": 100_000 }));
-    let id = session.begin(1, "tools/call", begun).result()["structuredContent"]["runId"].clone();
+    let id = session.begin(0, "tools/call", begun).result()["structuredContent"]["runId"].clone();
     let wait = call("wait", json!({ "runId": id, "timeoutMs": 100_000 }));
     let (sender, ended) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
-        for number in [2, 3] {
+        for number in [1, 2] {
             let (reply, sender) = (session.begin(number, "tools/call", wait.clone()), sender.clone());
-            scope.spawn(move || sender.send(reply.result()["structuredContent"].clone()).unwrap());
+            let send = move || sender.send((number, reply.result()["structuredContent"].clone())).unwrap();
+            scope.spawn(send);
         }
-        let replaced = ended.recv_timeout(WATCHDOG).unwrap();
-        assert_eq!(replaced["error"]["code"], "RUN_NOT_FOUND", "{replaced}");
-        assert!(replaced["error"]["message"].as_str().unwrap().contains("another call waits"), "{replaced}");
+        let (replaced, error) = ended.recv_timeout(WATCHDOG).unwrap();
+        assert_eq!(error["error"]["code"], "RUN_NOT_FOUND", "{error}");
+        assert!(error["error"]["message"].as_str().unwrap().contains("another call waits"), "{error}");
         assert_eq!(session.run("await state.set('go', true); return 1")["value"], 1);
-        assert_eq!(ended.recv_timeout(WATCHDOG).unwrap()["value"], 42);
-    });
+        assert_eq!(ended.recv_timeout(WATCHDOG).unwrap().1["value"], 42);
+        replaced
+    })
+}
+
+/// A call whose client has lost its connection goes on for a while, so the client could not wait again.
+#[test]
+fn a_newer_call_takes_the_place_of_one_that_waits() {
+    let server = Server::start(start());
+    // On a busy machine the second may be handled before the first.
+    assert!((0..3).any(|_| replaced_of_two(&server) == 1));
 }
 
 #[test]
