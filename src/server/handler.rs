@@ -19,8 +19,8 @@ use rmcp::{RoleServer, ServerHandler};
 
 use super::answer_size::AnswerSize;
 use super::audited::{AuditedRequest, call_code, error_code};
+use super::json_size::json_bytes;
 use super::session::{McpSession, RequestSession};
-use super::tasks::bytes_of;
 use crate::conventions::TOOLS_CALL;
 
 /// Passes each request to its session. A panic becomes an error of its request and affects nothing
@@ -102,7 +102,7 @@ impl ServerHandler for RequestHandler {
         let size = AnswerSize::from_extensions(&context.extensions);
         let answer = answered(audited, session.call_tool(request, context), call_code).await;
         if let (Some(size), Ok(CallToolResponse::Complete(result))) = (size, &answer) {
-            size.note(bytes_of(result));
+            size.note(json_bytes(result));
         }
         answer
     }

@@ -57,6 +57,7 @@ mod arguments;
 mod elicitation;
 mod event_queue;
 mod incoming;
+mod json_size;
 mod list_changes;
 mod notifications;
 mod prompt;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rmcp::model::{ClientCapabilities, Tool};
 use serde_json::{Value, json};
 
+use super::json_size::json_bytes;
 use super::tools::Offers;
 use super::{direct, tools};
 use crate::executor::Executor;
@@ -126,12 +127,12 @@ impl ShownTools {
             .map(|tool| (*tool, false));
         let (all, shows_all) = match rules.mode() {
             ToolMode::Script => (FittingTools::default(), false),
-            ToolMode::Direct => (direct_tools(configured, MAX_BYTES, bytes_of), true),
+            ToolMode::Direct => (direct_tools(configured, MAX_BYTES, json_bytes), true),
             ToolMode::Auto => {
                 let was_shown = before.is_some_and(|before| matches!(before.shown, Shown::All(_)));
                 let max = if was_shown { AUTO_TOKENS_KEPT } else { AUTO_TOKENS };
                 let all = direct_tools(configured, max * BYTES_PER_TOKEN, bytes_for_models);
-                let bytes = all.tools.iter().map(|tool| bytes_of(&tool.shown)).sum::<usize>();
+                let bytes = all.tools.iter().map(|tool| json_bytes(&tool.shown)).sum::<usize>();
                 let shows_all = all.left_out == 0 && all.tokens <= max && bytes <= MAX_BYTES;
                 (all, shows_all)
             }
@@ -143,7 +144,7 @@ impl ShownTools {
                 let is_named = rules.names(&tool.server, &tool.tool);
                 (is_named || rules.shows_interface_of(tool.definition())).then_some((*tool, !is_named))
             });
-            direct_tools(chosen, MAX_BYTES, bytes_of)
+            direct_tools(chosen, MAX_BYTES, json_bytes)
         };
         let named = direct.iter().filter(|tool| !tool.only_interface).count();
         let shown = match named {
@@ -316,10 +317,6 @@ impl FittingTools {
             self.problems.push(preview(&one_line(&problem), MAX_PROBLEM));
         }
     }
-}
-
-fn bytes_of(tool: &Tool) -> usize {
-    serde_json::to_vec(tool).map_or(0, |text| text.len())
 }
 
 /// Bytes of what clients show of a tool to models, which have no output schemas: so the break-even was measured

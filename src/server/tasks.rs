@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
-use std::io::{self, Write};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
@@ -10,10 +9,10 @@ use futures::FutureExt as _;
 use parking_lot::Mutex;
 use rmcp::model::{CallToolResult, CreateTaskResult};
 use rmcp::task_manager::{TaskContext, TaskExit, TaskManager, TaskOptions};
-use serde::Serialize;
 use serde_json::Value;
 
 use super::client_slots::{ClientSlot, ClientSlots};
+use super::json_size::json_bytes;
 use super::pending::{MODEL_KEY, USER_KEY};
 use super::prompt::Prompt;
 use super::run_in_flight::RunInFlight;
@@ -246,7 +245,7 @@ impl Tasks {
                 // be moved; dropping the others would end the run.
                 let (mut run, mut end) = (run, end);
                 let result = end_of(&mut run, &inner, &task).await?;
-                end.bytes = bytes_of(&result);
+                end.bytes = json_bytes(&result);
                 drop(run.guard);
                 drop(end);
                 Ok(result)
@@ -257,25 +256,6 @@ impl Tasks {
         self.state.lock().tasks.insert(task.task_id.clone(), entry);
         CreateTaskResult::new(task)
     }
-}
-
-/// The bytes of a value as JSON.
-pub(crate) fn bytes_of(value: &impl Serialize) -> usize {
-    struct Count(usize);
-    impl Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 = self.0.saturating_add(bytes.len());
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    // What has no JSON is neither kept nor sent.
-    let _no_json = serde_json::to_writer(&mut count, value);
-    count.0
 }
 
 /// Waits for a run's answer. Meanwhile its prompts are shown as input that the task requires.

@@ -1,7 +1,6 @@
 //! The events of one stream: those that its client has not read, and those that it may ask for again.
 
 use std::collections::VecDeque;
-use std::io::{self, Write};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -14,6 +13,7 @@ use super::accepted::AcceptedToken;
 use super::kept::KeptEvents;
 use super::shares::Holder;
 use crate::server::answer_size::AnswerSize;
+use crate::server::json_size::measure;
 use crate::server::waiting_bytes::{HeldBytes, WaitingBytes};
 
 /// Maximum number of messages that wait for the client to read a stream. Further notifications are
@@ -166,7 +166,8 @@ impl StreamEvents {
     /// If there is not, or nobody will read it.
     pub(crate) fn push(&self, message: ServerJsonRpcMessage, kind: MessageKind) -> Result<(), NotRead> {
         let is_notification = kind == MessageKind::Notification;
-        let text_bytes = if self.is_resumable() || is_notification { memory_of(&message) } else { 0 };
+        let text_bytes =
+            if self.is_resumable() || is_notification { measure(&message, PIECE_BYTES) } else { 0 };
         let bytes = text_bytes.saturating_add(EVENT_BYTES);
         let held = match is_notification {
             true => Some(self.notifications.hold(text_bytes).ok_or(NotRead)?),
@@ -439,25 +440,6 @@ fn event_id(request: i64, number: u64) -> String {
 pub(crate) fn parse_event_id(id: &str) -> Option<(i64, u64)> {
     let (request, number) = id.split_once('-')?;
     Some((request.parse().ok()?, number.parse().ok()?))
-}
-
-/// About how many bytes of memory a message takes: its text, and the values that it consists of.
-fn memory_of(message: &ServerJsonRpcMessage) -> usize {
-    struct Count(usize);
-    impl Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 = self.0.saturating_add(bytes.len() + PIECE_BYTES);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    // A message that has no JSON is not sent.
-    let _no_json = serde_json::to_writer(&mut count, message);
-    count.0
 }
 
 #[cfg(test)]

@@ -107,7 +107,7 @@ async fn v_528_schemas_of_tools_that_do_not_fit_are_not_read() {
     executor.list_direct_tools(false).await;
     let lists = executor.listed_tools();
     let known: Vec<_> = lists.iter().filter_map(|(_, tools)| tools.as_ref()).flatten().collect();
-    let made = direct_tools(known.iter().map(|tool| (*tool, false)), MAX_BYTES, bytes_of);
+    let made = direct_tools(known.iter().map(|tool| (*tool, false)), MAX_BYTES, json_bytes);
     assert_eq!((made.tools.len(), made.left_out, made.problems.len()), (0, 4, 5), "{:?}", made.problems);
     assert!(made.problems[4].starts_with("4 tools: there are too many"), "{:?}", made.problems);
 }

@@ -115,5 +115,5 @@ fn v_701_a_task_that_ends_takes_the_place_of_earlier_ones() {
 fn v_701_the_bytes_of_a_result_are_those_that_are_sent() {
     let image = "i".repeat(1_000);
     let result = CallToolResult::success(vec![ContentBlock::image(image, "image/png")]);
-    assert_eq!(bytes_of(&result), serde_json::to_vec(&result).unwrap().len());
+    assert_eq!(json_bytes(&result), serde_json::to_vec(&result).unwrap().len());
 }
