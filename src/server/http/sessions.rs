@@ -168,6 +168,11 @@ fn make_room(
     Ok(())
 }
 
+/// The token of this task's request.
+fn requester_token() -> Option<Arc<AcceptedToken>> {
+    REQUESTER.try_with(|requester| requester.token.clone()).ok().flatten()
+}
+
 impl SessionManager for Sessions {
     type Error = SessionError;
     type Transport = SessionTransport;
@@ -227,7 +232,7 @@ impl SessionManager for Sessions {
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
         let session = self.session(id)?;
         session.streams.lock().is_used = true;
-        let token = REQUESTER.try_with(|requester| requester.token.clone()).ok().flatten();
+        let token = requester_token();
         session.begin(message, token).await
     }
 
@@ -251,7 +256,7 @@ impl SessionManager for Sessions {
         id: &SessionId,
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, SessionError> {
-        let token = REQUESTER.try_with(|requester| requester.token.clone()).ok().flatten();
+        let token = requester_token();
         let size = RESUMED_ANSWER.try_with(Clone::clone).ok().flatten();
         self.session(id)?.resume(&last_event_id, token.as_ref(), size).map_err(|reason| {
             let _elsewhere = NOT_RESUMED.try_with(|told| told.set(Some(reason)));
