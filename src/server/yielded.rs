@@ -235,8 +235,8 @@ impl YieldedRuns {
                 }
             }
         };
-        let shown = || NotAwaited::Awaited(preview(id, MAX_SHOWN_NAME));
-        timeout(MAX_TAKE_OVER, claiming).await.unwrap_or_else(|_elapsed| Err(shown()))
+        let not_left = |_elapsed| Err(NotAwaited::Awaited(preview(id, MAX_SHOWN_NAME)));
+        timeout(MAX_TAKE_OVER, claiming).await.unwrap_or_else(not_left)
     }
 
     /// The run, or `None` if another call waits for it, which is ended then.
